@@ -14,14 +14,20 @@ from typing import Any
 
 import pytest
 
-from tests.contract.store.store_rigs import PLACES, Rig, rig_of
+from tests.contract.store.store_rigs import Rig, rig_of
 from tests.fork_server import Forked
 from tests.unit.rampgate.ci_gate.gate_rig import Rig as Registry
 from tests.unit.rampgate.ci_gate.gate_rig import candidate, local_model
 from tests.unit.rampgate.suite.suite_folders import case, written
 
-KILLS = {"file": 20, "redis": 6, "s3": 6}
-"""So often a run is killed, by where its store is."""
+KILLS = [
+    ("file", 20),
+    ("redis", 6),
+    ("s3", 6),
+    pytest.param("redis", 20, marks=pytest.mark.slow),
+    pytest.param("s3", 20, marks=pytest.mark.slow),
+]
+"""Where the store is, and how often a run is killed."""
 CASES, SAMPLES, AT_ONCE = 40, 2, 2
 UNKEPT = 2 * AT_ONCE
 """As many calls may be under way, or answered and not kept yet."""
@@ -41,19 +47,17 @@ class Doom:
             os.kill(self.run.pid, signal.SIGKILL)
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture
 def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     redis_url = partial(request.getfixturevalue, "redis_url")
     with rig_of(request.param, tmp_path, redis_url, monkeypatch.setenv) as made:
         yield made
 
 
-def test_a_run_killed_at_random_points_repeats_only_calls_in_flight(
-    tmp_path: Path, rig: Rig, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize(("rig", "kills"), KILLS, indirect=["rig"])
+def test_a_run_killed_at_random_points_repeats_only_calls_in_flight(tmp_path: Path, rig: Rig, kills: int) -> None:
     """Afterwards a second machine's run with the same store asks nobody, and has the same results."""
     doom, chance = Doom(), random.Random(7)
-    kills = KILLS[request.node.callspec.params["rig"]]
 
     def says(body: dict[str, Any], count: int) -> tuple[int, dict[str, str]]:
         doom.called("candidate")
