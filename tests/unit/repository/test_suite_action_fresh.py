@@ -14,7 +14,7 @@ from tests.unit.rampgate.ci_gate.github_api import github
 from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
 from tests.unit.rampgate.suite.suite_folders import written
-from tests.unit.repository.suite_jobs import SEAL, Jobs
+from tests.unit.repository.suite_jobs import SEAL, SECRET, TOKEN, Jobs
 
 BY_CHANCE = "kind == 'old' or number > 2"
 WORSE = "kind == 'old'"
@@ -97,8 +97,9 @@ def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs:
     assert {log.name: log.read_text() for log in (jobs.folder / "state").iterdir()} == before, "it runs neither side"
     assert (jobs.document("confirm")["verdict"], jobs.outputs["confirm"]["document"]) == ("pass", "true")
     assert "again" not in jobs.outputs["confirm"]
-    keyed = [one for one in jobs.environments if SEAL in one.values()]
-    assert {one.get("PART", "") for one in keyed} == {"score", "confirm"}, "no side that answers has a secret"
+    answering = [one for one in jobs.environments if "SIDE" in one]
+    assert [one["SIDE"] for one in answering] == [*SIDES]
+    assert not [one for one in answering if {SEAL, SECRET, TOKEN} & {*one.values()}], "no side that answers has a key"
     for document, title in (("score", "not yet confirmed"), ("confirm", "no regression")):
         done = jobs.job("comment", documents=str(jobs.folder / document / "rampgate-suite"))
         assert done.returncode == 0, done.stderr
@@ -106,7 +107,8 @@ def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs:
         assert title in body.splitlines()[1]
 
 
-def test_what_is_worse_again_is_blocked(jobs: FreshJobs) -> None:
+def test_what_is_worse_again_is_blocked_and_no_file_that_its_job_did_not_make_helps(jobs: FreshJobs) -> None:
+    """Any job of a run can put an artifact in another one's place: the baseline would answer badly, by its own word."""
     jobs.begin(WORSE)
     for side in SIDES:
         assert jobs.again(side).returncode == 0
@@ -116,13 +118,6 @@ def test_what_is_worse_again_is_blocked(jobs: FreshJobs) -> None:
     assert (found["verdict"], codes(found)) == ("fail", ["slice_regressed"])
     assert found["comparison"]["confirmation"]["found"][0]["fresh"]["delta"] == -1.0
     assert "::error" in done.stderr
-
-
-def test_fresh_answers_that_their_job_did_not_make_help_nobody(jobs: FreshJobs) -> None:
-    """Any job of a run can put an artifact in another one's place: the baseline would answer badly, by its own word."""
-    jobs.begin(WORSE)
-    for side in SIDES:
-        assert jobs.again(side).returncode == 0
     file = jobs.fresh("baseline")
     honest, answers = file.read_text(), jobs.folder / "generate" / "rampgate-answers" / "answers.jsonl"
     file.write_text(honest.replace('"good"', '"bad"'))
@@ -138,17 +133,13 @@ def test_fresh_answers_that_their_job_did_not_make_help_nobody(jobs: FreshJobs) 
     assert "answers.jsonl is not the file that generate wrote" in done.stdout
 
 
-def test_a_side_that_did_not_answer_leaves_the_plain_rule(jobs: FreshJobs) -> None:
+def test_a_side_answers_only_what_the_scoring_job_wrote_and_without_it_the_plain_rule_stands(jobs: FreshJobs) -> None:
+    """A file that names another commit would have the baseline's job run a stranger's code."""
     jobs.begin(BY_CHANCE)
     assert jobs.again("candidate").returncode == 0
     done = jobs.confirm()
     assert done.returncode == 1, done.stderr
     assert "the fresh answers of the baseline can't be used" in jobs.why_not()
-
-
-def test_a_side_answers_only_what_the_scoring_job_wrote(jobs: FreshJobs) -> None:
-    """A file that names another commit would have the baseline's job run a stranger's code."""
-    jobs.begin(BY_CHANCE)
     file = jobs.folder / "score" / "rampgate-suite" / "again.json"
     told = json.loads(file.read_text())
     file.write_text(json.dumps({**told, "baseline": {**told["baseline"], "commit": "main"}}))
