@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from evalcore.registry.registry import Registry, UnknownCategory
 from evalcore.scoring.items import Item, dataset_item, identity, served
+from schemas.counting import counted
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 
@@ -92,14 +93,14 @@ def mismatches(golden: GoldenSet, registry: Registry, vertical: str | None = Non
     the dataset's owner has items: the platform's in the platform's set, a vertical's own in its own."""
     owner = registry.owner(vertical)
     yield from unlike(golden, registry.dataset(owner), field_of(owner))
-    counted = golden.categories
+    by_category = golden.categories
     for name, declared in sorted(registry.category_files.items()):
-        if declared.vertical == owner and not counted[name]:
+        if declared.vertical == owner and not by_category[name]:
             yield f"category {name!r} is empty: no item of the dataset is of it"
-    for name, count in sorted(counted.items()):
+    for name, count in sorted(by_category.items()):
         if name not in registry.category_files:
             of = f"of category {name[:80]!r}, which the manifest does not have" if name else "without metadata.category"
-            yield f"{count} item{'' if count == 1 else 's'} {of}"
+            yield f"{counted(count, 'item')} {of}"
 
 
 def field_of(owner: str | None) -> str:
@@ -114,7 +115,7 @@ def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterato
     if found.version is not None and found.version != wanted.version:
         yield f"the dataset's version is {found.version}, the manifest's {field}.version is {wanted.version}"
     if len(found.items) != wanted.items:
-        yield f"{found.source} has {len(found.items)} items, the manifest's {field}.items is {wanted.items}"
+        yield f"{found.source} has {counted(len(found.items), 'item')}, the manifest's {field}.items is {wanted.items}"
 
 
 def vertical_of(golden: GoldenSet, registry: Registry) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalcore.stats.correlation import FEWEST, Correlation, correlation, interval
 from evalcore.stats.multiple_tests import holm
+from schemas.counting import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +95,7 @@ class SliceStanding:
 
 def standing(name: str, found: Correlation) -> Standing:
     """Decides by a correlation, by the one rule that there is (contracts, Definitions)."""
-    pairs = f"{found.n:g} pairs"
+    pairs = counted(found.n, "pair")
     if found.n < FEWEST:
         return Standing(name, found, None, f"undecidable: {pairs}, and {FEWEST} are the fewest to decide by")
     if found.pearson is None or found.ci95 is None or found.lowest is None:

@@ -12,6 +12,7 @@ from evalcore.registry.files import finding
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
+from schemas.counting import counted
 from schemas.manifests import Dataset, ManifestFile
 
 
@@ -68,7 +69,7 @@ def _categories(manifest: Parsed[ManifestFile], there: DatasetThere, owner: str 
             which = (
                 f"of category {name[:80]!r}, which is not here{near_miss(name, known)}" if name else "of no category"
             )
-            message = f"{count} {'item' if count == 1 else 'items'} of the dataset, {which}"
+            message = f"{counted(count, 'item')} of the dataset, {which}"
             fix = "declare the category, or correct the items' metadata.category"
             yield _warn(manifest, ("categories",), "items-have-a-category", message, fix)
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from evalcore.suite.comparison import SEED, Comparison, Difference, compare
 from evalcore.suite.pairing import Pair, Paired
+from schemas.counting import counted
 from schemas.verdicts import VerdictLevel
 
 SURE = 0.05
@@ -142,7 +143,7 @@ def _to_be_looked_at(paired: Paired, comparison: Comparison) -> list[SuiteReason
 
 
 def _cases(cases: Sequence[str]) -> str:
-    return f"{len(cases):,} case{'' if len(cases) == 1 else 's'}"
+    return counted(len(cases), "case")
 
 
 def _named(cases: Sequence[str]) -> str:

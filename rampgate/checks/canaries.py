@@ -31,6 +31,7 @@ from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.canaries import CanaryFile
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from schemas.counting import counted
 
 VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "holds", False: "moved", None: "undecided"}
@@ -171,7 +172,7 @@ def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
 def _show(outcome: CanaryRun) -> None:
     from rich.console import Console
 
-    title = f"Canaries, seed {outcome.seed}, {outcome.items} items, {outcome.source}"
+    title = f"Canaries, seed {outcome.seed}, {counted(outcome.items, 'item')}, {outcome.source}"
     table = make_table(plain(title), "Judge", "Result", "Why")
     colours = {True: "green", False: "red", None: "yellow"}
     for one in outcome.results:

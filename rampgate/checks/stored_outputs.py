@@ -31,6 +31,7 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
 from rampgate.settings import Settings
+from schemas.counting import counted
 from schemas.judges import judge_id
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ async def judged(
         for number in range(runs):
             answers = await model.ask(tasks, f"run {number}")
             if answers and all(one.failure for one in answers):
-                raise Failure(f"the model answered none of {len(answers)} questions: {_why(answers[0])}")
+                raise Failure(f"the model answered none of {counted(len(answers), 'question')}: {_why(answers[0])}")
             found.append(_run(pairs, answers))
     return found
 

@@ -10,6 +10,7 @@ from evalcore.gates.limits import figure
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import NotApplicable, Scored
 from rampgate.ci_gate.run import GateRun
+from schemas.counting import counted
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
@@ -117,13 +118,14 @@ def headline(outcome: GateRun) -> str:
 def facts(outcome: GateRun) -> str:
     golden = outcome.golden
     if outcome.sample is not None:
-        asked = f"{len(outcome.scored.assignments)} scores asked for, {outcome.duration_seconds:.1f} s"
+        asked = f"{counted(len(outcome.scored.assignments), 'score')} asked for, {outcome.duration_seconds:.1f} s"
         return f"{outcome.sample.size} traces of {clean(outcome.source, 300)}, {asked}"
     if golden is None:
         return f"no item was judged; {outcome.duration_seconds:.1f} s"
     return (
-        f"{len(golden.items)} items of {clean(golden.source, 300)}, {outcome.answered} answered by the candidate, "
-        f"{len(outcome.scored.assignments)} scores asked for, {outcome.duration_seconds:.1f} s"
+        f"{counted(len(golden.items), 'item')} of {clean(golden.source, 300)}, "
+        f"{outcome.answered} answered by the candidate, "
+        f"{counted(len(outcome.scored.assignments), 'score')} asked for, {outcome.duration_seconds:.1f} s"
     )
 
 

@@ -25,6 +25,7 @@ from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import require_vertical
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
+from schemas.counting import counted
 from schemas.settings import parse_moment
 from schemas.topics import Topics
 from schemas.verticals import Vertical
@@ -199,10 +200,10 @@ def _where(options: Options) -> Where:
 
 def _tell(summary: dict[str, Any]) -> None:
     console = stderr()
-    what = "pairs" if "left_out" in summary else "turns"
+    what = "pair" if "left_out" in summary else "turn"
     console.print(
-        f"{summary['lines']:,} {what} of {plain(summary['vertical'])} in {plain(summary['project'])} since "
-        f"{summary['since']}, {summary['pages']:,} audit records"
+        f"{counted(summary['lines'], what)} of {plain(summary['vertical'])} in {plain(summary['project'])} since "
+        f"{summary['since']}, {counted(summary['pages'], 'audit record')}"
     )
     if summary["without_text"]:
         console.print(

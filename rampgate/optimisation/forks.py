@@ -17,6 +17,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
 from rampgate.optimisation.kept import NO_PROMPT, ForkAnswers, Kept
+from schemas.counting import counted
 from schemas.judges import Milestone
 from streams.gates.candidate import CandidateLimits, asking_candidate
 
@@ -67,7 +68,7 @@ class Forks:
         given = [one.found if isinstance(one, Pending) else one for one in answers.values()]
         failed = [one.why for one in given if isinstance(one, Failed)]
         if failed and len(failed) == len(given):
-            raise Failure(f"--candidate: it answers none of {len(failed)} items: {failed[0]}")
+            raise Failure(f"--candidate: it answers none of {counted(len(failed), 'item')}: {failed[0]}")
         if NO_PROMPT in failed:
             raise TakesNoPrompt(NO_PROMPT)
         pairs = zip(found.assignments, found.judgements, strict=True)

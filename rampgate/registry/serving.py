@@ -20,6 +20,7 @@ from rampgate.registry.metrics import RegistryMetrics
 from rampgate.registry.view import eval_config, finding_answers, no_category
 from schemas.answers import Check, EvalConfig, Refresh
 from schemas.answers import Finding as FindingAnswer
+from schemas.counting import counted
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
 from streams.stopping import heed_cancel
@@ -134,12 +135,14 @@ class ServedRegistry:
         errors, warnings = result.errors, result.warnings
         if after is not None and result.valid:
             outcome = "unchanged" if after == before else "loaded"
-            message = f"{judges} judges, version {after}" + (f", {counted(warnings, 'warning')}" if warnings else "")
+            message = f"{judges} judges, version {after}" + (
+                f", {counted(len(warnings), 'warning')}" if warnings else ""
+            )
         elif empty and after is None:
             outcome, message = "empty", f"the registry is empty: no rule files and no manifest in {self._root}"
         else:
             kept = f"version {after} of before keeps serving" if after is not None else "no version serves"
-            outcome, message = "refused", f"{counted(errors, 'error')} in {self._root}; {kept}"
+            outcome, message = "refused", f"{counted(len(errors), 'error')} in {self._root}; {kept}"
         return Refresh(
             outcome=outcome,
             message=clean(message, 1000),
@@ -179,7 +182,3 @@ def is_empty(root: Path) -> bool:
 
 def place(finding: FindingAnswer) -> str:
     return f"{finding.file}:{finding.line}" if finding.line else finding.file
-
-
-def counted(items: list[Finding], name: str) -> str:
-    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"

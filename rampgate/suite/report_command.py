@@ -19,6 +19,7 @@ from rampgate.suite.report.runs import WHOLE, runs_document, write_trend
 from rampgate.suite.runs.named import named_run
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.tables import make_table
+from schemas.counting import counted
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _stored(options: Options, opened: Opened) -> dict[str, Any]:
 def _show(told: Mapping[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     heads = ("Trend", ">First", ">Last", ">Change", ">Cases")
-    table = make_table(f"{plain(told['score'])} over {len(told['runs'])} runs", "Slice", *heads)
+    table = make_table(f"{plain(told['score'])} over {counted(len(told['runs']), 'run')}", "Slice", *heads)
     for one in told["slices"]:
         first, last, change = one["means"][0], one["means"][-1], one["change"]
         figures = (

@@ -12,6 +12,7 @@ from rampgate.ci_gate.report_texts import COLOURS, WIDE
 from rampgate.console import plain
 from rampgate.suite.compared import Compared
 from rampgate.tables import make_table
+from schemas.counting import counted
 
 SHOWN = 5
 """Cases that fell of which a terminal shows the outputs; `--json` has fifty."""
@@ -45,7 +46,7 @@ def show(compared: Compared) -> None:
     if len(fell) > SHOWN:
         console.print(f"  [dim]{len(fell) - SHOWN:,} more cases fell; --json has them[/]")
     word = judged.verdict
-    console.print(f"[{COLOURS[word]}]{word}[/]: {len(paired.pairs):,} cases compared")
+    console.print(f"[{COLOURS[word]}]{word}[/]: {counted(len(paired.pairs), 'case')} compared")
 
 
 def _row(one: Difference, power: Power | None, *, worse: bool, significant: bool) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from rampgate.checks.stored_outputs import Run, Stored, baseline_file, judged, l
 from rampgate.ci_gate.inputs import lines
 from rampgate.console import run
 from schemas.calibration_cycle import Cycle, NewDriftLimit
+from schemas.counting import counted
 
 LEAST_KL = 1e-6
 """A limit below it would be that of a judge that never answered otherwise: any other answer would be drift."""
@@ -41,7 +42,7 @@ def ask(given: Given, cycle: Cycle) -> Outcome:
         for judge, said in one.items()
         for item, score in said.items()
     )
-    return Outcome(told=f"{cycle.runs} runs of {len(judges)} judges", files={ANSWERS: text})
+    return Outcome(told=f"{counted(cycle.runs, 'run')} of {counted(len(judges), 'judge')}", files={ANSWERS: text})
 
 
 def scores_now(given: Given) -> Now:
@@ -92,7 +93,7 @@ def limit_drift(given: Given, cycle: Cycle) -> Outcome:
                 reason="" if told else "its runs do not differ: they give no limit",
             )
         )  # fmt: skip
-    return Outcome(told=f"baseline of {len(table)} judges", found={"drift": table})
+    return Outcome(told=f"baseline of {counted(len(table), 'judge')}", found={"drift": table})
 
 
 def _items(given: Given, cycle: Cycle) -> list[Item]:

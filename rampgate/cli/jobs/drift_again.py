@@ -32,6 +32,7 @@ from rampgate.registry.view import require_vertical
 from rampgate.report.page import check_paths
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
+from schemas.counting import counted
 
 NOW, BEFORE = Path("now"), Path("before")
 
@@ -46,7 +47,9 @@ def ask_again(options: Options) -> int:
     tree = tree_of(settings.configs)
     registry, found = read_registry(tree)
     if registry is None:
-        raise Failure(f"{settings.configs}: {len(found.errors)} errors; `rampgate rules validate` shows them")
+        raise Failure(
+            f"{settings.configs}: {counted(len(found.errors), 'error')}; `rampgate rules validate` shows them"
+        )
     if options.vertical is not None:
         require_vertical(options.vertical, registry.verticals)
     judges = _wanted(options, registry)

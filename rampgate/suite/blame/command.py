@@ -30,6 +30,7 @@ from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite, read_suite
 from rampgate.tables import make_table
+from schemas.counting import counted
 
 AFTER: Final = 1_000
 """Fresh samples are numbered from here on, so that no run's are taken for them, and a killed command's are not asked
@@ -177,6 +178,6 @@ def _show(told: Mapping[str, Any]) -> None:
             name = f"[{style}]{plain(one['part'])}[/]" if style else plain(one["part"])
             table.add_row(name, f"{one['mean']:.3f}", f"{one['restored']:.0%}", f"{one['p_value']:.2g}")
         table.add_row("all", f"{told['reverted']:.3f}", "", f"{told['p_value']:.2g}")
-        console.print(f"{len(told['cases'])} cases that fell, {told['samples']} fresh samples each")
+        console.print(f"{counted(len(told['cases']), 'case')} that fell, {told['samples']} fresh samples each")
         console.print(table)
     console.print(plain(told["message"], 1_000))

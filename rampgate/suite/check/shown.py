@@ -16,6 +16,7 @@ from rampgate.report.junit import Tested, junit
 from rampgate.report.page import Cell, Report, Section, Value, write
 from rampgate.suite.report.files import replace_report
 from rampgate.tables import make_table
+from schemas.counting import counted
 from schemas.verdicts import VerdictLevel
 
 GATES = ("Gate", "Plain rule", "As shipped", "95 %", "At most")
@@ -59,7 +60,7 @@ def write_check(paths: Sequence[Path], told: Mapping[str, Any]) -> None:
 def summary(told: Mapping[str, Any]) -> str:
     simulated, many = told["simulated"], len(told["findings"])
     drawn = f"{simulated['comparisons']:,} simulated comparisons" if simulated is not None else "nothing simulated"
-    return f"{told['runs']['looked_at']:,} stored runs, {drawn}, {many} finding{'' if many == 1 else 's'}"
+    return f"{told['runs']['looked_at']:,} stored runs, {drawn}, {counted(many, 'finding')}"
 
 
 def sections(told: Mapping[str, Any]) -> list[Section]:
@@ -78,8 +79,8 @@ def sections(told: Mapping[str, Any]) -> list[Section]:
         held = [f"{gate.replace('_', ' ')} {rate['found']}" for gate, rate in no_ops["gates"].items()]
         blocked = no_ops["blocked_as_shipped"]
         notes = [
-            f"{no_ops['pairs']} pairs of stored runs of one configuration, drawn apart; tripped by the plain rule: "
-            f"{', '.join(held)}",
+            f"{counted(no_ops['pairs'], 'pair')} of stored runs of one configuration, drawn apart; tripped by the "
+            f"plain rule: {', '.join(held)}",
             f"{blocked['found']} of {blocked['of']} runs that were held against their own configuration were blocked",
         ]
         out.append(Section("Unchanged candidates among stored runs", notes=notes))

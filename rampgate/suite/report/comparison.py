@@ -11,6 +11,7 @@ from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
 from rampgate.suite.report.outcome import stopped
+from schemas.counting import counted
 
 OPEN = 3
 """Cases that fell which a report shows before the numbers; a page has the others folded below them."""
@@ -212,7 +213,9 @@ def _facts(side: Told) -> list[Value]:
 
 def _not_compared(told: Told) -> Iterator[Section]:
     notes = [
-        f"{len(found):,} cases {words}: {_named(found)}" for name, words in UNCOMPARED if (found := told["cases"][name])
+        f"{counted(len(found), 'case')} {words}: {_named(found)}"
+        for name, words in UNCOMPARED
+        if (found := told["cases"][name])
     ]
     if notes:
         yield Section("Cases to look at", notes=notes)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from rampgate.report.junit import Tested
 from rampgate.report.page import Section
+from schemas.counting import counted
 
 NOT_YET: Final = "not_yet_confirmed"
 """What tripped is answered anew, and another run decides."""
@@ -37,7 +38,7 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
     if (left := run.get("left")) is not None:
-        pairs = f", {left['pairs']:,} pairs" if left.get("pairs") else ""
+        pairs = f", {counted(left['pairs'], 'pair')}" if left.get("pairs") else ""
         rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
         return Stopped(
             "incomplete", "incomplete, which is no pass", f"{left['why']}; {rest}, the next run goes on with them"

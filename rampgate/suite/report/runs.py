@@ -21,6 +21,7 @@ from rampgate.store.place import Place
 from rampgate.suite.report.files import replace_report, write_reports
 from rampgate.suite.report.outcome import Stopped, stopped
 from rampgate.suite.result_files import read_run
+from schemas.counting import counted
 
 WHOLE = "all cases"
 
@@ -93,7 +94,7 @@ def trend_report(told: Mapping[str, Any], name: str, why: Stopped | None = None)
     means = told["slices"][0]["means"]
     facts = ("cases", "samples", "failed", "cost_usd", "latency_p50_ms", "latency_p95_ms")
     runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
-    many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    many = counted(len(runs), "run")
     sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
     if why is not None:
         return Report(name, why.words, "fail", [why.section(), *sections])

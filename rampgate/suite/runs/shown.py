@@ -9,13 +9,16 @@ from rich.console import Console
 
 from rampgate.console import plain, print_json
 from rampgate.suite.report.outcome import stopped
+from schemas.counting import counted
 
 
 def show_run(told: Mapping[str, Any], spent: str) -> None:
     answers, console = told["answers"], Console(highlight=False, soft_wrap=True)
     _show_head(console, told)
     _show_answers(console, answers)
-    calls = ", ".join(filter(None, (f"{told['judge_calls']:,} calls", spent, f"{told['unscored']:,} scores missing")))
+    calls = ", ".join(
+        filter(None, (counted(told["judge_calls"], "call"), spent, f"{told['unscored']:,} scores missing"))
+    )
     console.print(f"judges: {calls}")
     for judge, pairs in told["pairwise"].items():
         console.print(f"pairs: {plain(judge)} {pairs_in_words(pairs)}")
@@ -34,7 +37,8 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
 
 def pairs_in_words(pairs: Mapping[str, Any]) -> str:
     """What a judge said of pairs."""
-    said = f"{pairs['wins']:,} wins, {pairs['ties']:,} ties, {pairs['losses']:,} losses, {pairs['calls']:,} calls"
+    words = (("wins", "win", None), ("ties", "tie", None), ("losses", "loss", "losses"), ("calls", "call", None))
+    said = ", ".join(counted(pairs[name], one, more) for name, one, more in words)
     missing = f", {pairs['unanswered']:,} unanswered" if pairs["unanswered"] else ""
     bias = pairs["position_bias"]
     return said + missing + (f"; the order changed {bias:.0%} of the answers" if bias else "")
@@ -50,7 +54,7 @@ def tell_plan(told: Mapping[str, Any], *, as_json: bool) -> int:
     answers, calls = told["answers"], told["judge_calls"]
     console.print(f"answers: {answers['to_ask']:,} to ask for, {answers['kept']:,} kept")
     tokens = f", about {told['tokens']:,} tokens" if told["tokens"] is not None else ""
-    console.print(f"judges: {calls['to_ask']:,} calls{tokens}, {calls['kept']:,} answers kept")
+    console.print(f"judges: {counted(calls['to_ask'], 'call')}{tokens}, {calls['kept']:,} answers kept")
     dollars = told["cost_usd"]
     console.print(
         f"cost: about ${dollars:,.4f}" if dollars is not None else "cost: no earlier run tells what calls cost"

@@ -25,6 +25,7 @@ from rampgate.registry.rule_history import tree_at
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
+from schemas.counting import counted
 from schemas.judges import Milestone
 
 TOPIC = "topic"
@@ -117,7 +118,8 @@ def _version(settings: Settings, revision: str | None) -> Registry:
     registry, result = read_registry(tree_of(root) if revision is None else tree_at(root, revision))
     if registry is None:
         raise Failure(
-            f"{revision or root}: the registry has {len(result.errors)} errors; `rampgate rules validate` shows them"
+            f"{revision or root}: the registry has {counted(len(result.errors), 'error')}; "
+            "`rampgate rules validate` shows them"
         )
     return registry
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.console import LONGEST_MESSAGE, Format, annotation, limited_annotations, plain, print_json
 from rampgate.registry.view import finding_answer
+from schemas.counting import counted
 from schemas.dead_letters import clean
 
 
@@ -76,8 +77,8 @@ def show_text(result: ValidationResult) -> None:
     show_findings(result.findings, console)
     errors, warnings = len(result.errors), len(result.warnings)
     where = clean(str(result.path), 500)
-    counted = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
-    console.print(f"{plain(where, 500)}: " + (f"[green]valid[/], {counted}" if result.valid else f"[red]{counted}[/]"))
+    many = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+    console.print(f"{plain(where, 500)}: " + (f"[green]valid[/], {many}" if result.valid else f"[red]{many}[/]"))
 
 
 def show_findings(findings: Iterable[Finding], console: Console) -> None:

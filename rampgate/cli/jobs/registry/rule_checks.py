@@ -21,6 +21,7 @@ from rampgate.limits.rounds import with_rounds
 from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
+from schemas.counting import counted
 from streams.metrics import Metrics
 
 YAML = (".yaml", ".yml")
@@ -79,7 +80,9 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
     root = root_of(configs)
     registry, result = read_registry(tree_of(root))
     if registry is None:
-        raise Failure(f"{root}: {len(result.errors)} errors; `rampgate rules validate` shows them: {result.errors[0]}")
+        raise Failure(
+            f"{root}: {counted(len(result.errors), 'error')}; `rampgate rules validate` shows them: {result.errors[0]}"
+        )
     if vertical is not None:
         require_vertical(vertical, registry.verticals)
     try:
@@ -93,7 +96,7 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
         print_json({**about, "judges": listed})
     else:
         about_category = f" that fire on {category}" if category else ""
-        show_judges(judges, f"{len(judges)} judges{about_category}, {seen_by(vertical)}", disk.today())
+        show_judges(judges, f"{counted(len(judges), 'judge')}{about_category}, {seen_by(vertical)}", disk.today())
 
 
 def diff(ref: str, configs: Path | None, as_json: bool) -> int:

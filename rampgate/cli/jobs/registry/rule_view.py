@@ -12,6 +12,7 @@ from rampgate.console import plain
 from rampgate.registry.rule_sync import VerticalSync, judge_of
 from rampgate.tables import make_table
 from schemas.answers import ServedJudge
+from schemas.counting import counted
 from schemas.judges import Classification, Milestone
 
 SHORT = 60
@@ -62,8 +63,8 @@ def show_changes(changes: Iterable[Change], title: str, console: Console | None 
     for one in changes:
         key = (one.judge, one.field, repr(one.before), repr(one.after))
         told.setdefault(key, []).append(one.vertical or "platform")
-    counted = f"{len(told)} change{'' if len(told) == 1 else 's'}" if told else "no judge has changed"
-    console.print(f"{plain(title)}: {counted}")
+    many = counted(len(told), "change") if told else "no judge has changed"
+    console.print(f"{plain(title)}: {many}")
     for (judge, name, before, after), seen in told.items():
         who = "" if "platform" in seen else f" for {plain(', '.join(seen))}"
         if name:
