@@ -411,4 +411,4 @@ async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rer
     assert record["query"]["pairs"] is True
     down = await export(rig, "--pairs")
     assert [one["rejected_response_id"] for one in lines(down.out)] == ["a"], "the filter picks the rejected answer"
-    assert "1 pairs of receipts" in down.err
+    assert "1 pair of receipts" in down.err
