@@ -25,6 +25,7 @@ from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Un
 from evalcore.scoring.bounded_answer import TooLong, beginning, bounded
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
+from streams.http_session import HttpSession
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
@@ -70,12 +71,12 @@ class OpikClient:
         address = httpx.URL(url)
         login = address.username, address.password
         root = str(address.copy_with(username="", password="") if any(login) else address).rstrip("/")
-        self._root, self._connections, self._seconds = f"{root}/v1/private/", connections, timeout
+        self._root, self._seconds = f"{root}/v1/private/", timeout
         self._headers = {"Comet-Workspace": workspace} | ({} if api_key is None else {"Authorization": api_key})
         if any(login):
             # A login in the URL takes the place of the key, as in Opik's own client; aiohttp refuses both together.
             self._headers["Authorization"] = aiohttp.BasicAuth(*login).encode()
-        self._session: aiohttp.ClientSession | None = None
+        self._session = HttpSession(connections, timeout)
 
     async def call(self, method: str, path: str, body: object = None, query: Query | None = None) -> dict[str, Any]:
         """The JSON object that Opik answers, empty where the answer has no content. `path` is below `/v1/private/`;
@@ -106,8 +107,8 @@ class OpikClient:
         """The content of the answer; `body` is JSON already."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         try:
-            async with self._open.request(
-                method, self._root + path, params=query, data=body, headers=headers, allow_redirects=False
+            async with self._session.request(
+                method, self._root + path, params=query, data=body, headers=headers
             ) as answer:
                 content = await content_of(answer)
         except TooLong as error:
@@ -127,26 +128,7 @@ class OpikClient:
         raise ApiError(answer.status, problem, dict(answer.headers))
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-    @property
-    def _open(self) -> aiohttp.ClientSession:
-        """The session, made at the first request, since it belongs to the loop that runs then."""
-        if self._session is None:
-            tls = httpx.create_ssl_context() if self._root.startswith("https:") else True  # reads all authorities
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, ssl=tls),
-                timeout=aiohttp.ClientTimeout(total=self._seconds),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                headers={"Accept-Encoding": "gzip"},
-                trust_env=True,
-            )
-            # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be
-            # applied late.
-            self._session._retry_connection = False
-        return self._session
+        await self._session.close()
 
 
 def read(content: bytes) -> Any:
