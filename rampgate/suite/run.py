@@ -217,6 +217,8 @@ def check_halves(options: Options) -> None:
     for said, holds in wrong.items():
         if holds:
             raise Failure(said)
+    if one.answers is not None and one.answers.exists() and not one.answers.is_file():
+        raise Failure(f"--answers {one.answers}: is no regular file; write and read the answers in one")
 
 
 def _source(options: Options, *, incomplete: bool) -> Fresh:

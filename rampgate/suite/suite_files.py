@@ -158,6 +158,12 @@ def _hash(folder: Path, path: Path, name: str, part: Part) -> str:
             ) from error
         if not matched:
             raise BadFile(f"{path}: candidate.parts.{name}.files: no file is {pattern!r} in {folder}")
+        for one in matched:
+            if not one.resolve().is_relative_to(folder.resolve()):
+                raise BadFile(
+                    f"{path}: candidate.parts.{name}.files: {pattern!r} leads out of the suite's folder, to "
+                    f"{one.resolve()}: git has no such part of another commit; put the file into the folder"
+                )
         try:
             found |= {
                 one.relative_to(folder).as_posix(): hashlib.sha256(one.read_bytes()).hexdigest() for one in matched

@@ -24,6 +24,26 @@ def test_a_part_that_changes_changes_the_configuration_and_nothing_else_does(tmp
     assert after.parts.keys() == before.parts.keys()
 
 
+@pytest.mark.parametrize("named", ["../secret.md", "link.md", "*.md", "away/secret.md"])
+def test_a_part_lies_in_the_suites_folder_whatever_leads_out_of_it(tmp_path: Path, named: str) -> None:
+    """What stands elsewhere has no content of another commit, by which a baseline or a share of blame is found."""
+    (tmp_path / "secret.md").write_text("elsewhere")
+    folder = tmp_path / "suite"
+    path = written(folder, candidate={"entry": "agent:answer", "parts": {"prompt": {"files": [named]}}})
+    (folder / "link.md").symlink_to(tmp_path / "secret.md")
+    (folder / "away").symlink_to(tmp_path)
+    with pytest.raises(BadFile, match=r"parts\.prompt\.files: .* leads out of the suite's folder, to .*secret\.md"):
+        read_suite(path)
+
+
+def test_a_link_within_the_suites_folder_is_a_part(tmp_path: Path) -> None:
+    path = written(tmp_path, candidate={"entry": "agent:answer", "parts": {"prompt": {"files": ["link.md"]}}})
+    (tmp_path / "link.md").symlink_to(tmp_path / "prompt.md")
+    before = read_suite(path).parts
+    (tmp_path / "prompt.md").write_text("better\n")
+    assert read_suite(path).parts != before
+
+
 def test_a_file_that_is_renamed_changes_its_part(tmp_path: Path) -> None:
     path = written(tmp_path, candidate={"entry": "agent:answer", "parts": {"tools": {"files": ["tools/*.json"]}}})
     (tmp_path / "tools").mkdir()

@@ -6,6 +6,7 @@ What the first says is the candidate's word: it can't pass for another configura
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,15 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> Pat
     change(rows)
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return file
+
+
+@pytest.mark.parametrize("only", ["score", "generate"])
+def test_answers_go_to_and_come_from_a_regular_file(folder: Path, only: str) -> None:
+    """A pipe that nobody writes to would be waited for without end."""
+    pipe = folder.parent / "pipe"
+    os.mkfifo(pipe)
+    told = refused(written(folder), "--only", only, "--answers", pipe)
+    assert told.startswith(f"--answers {pipe}: is no regular file")
 
 
 def test_one_job_answers_and_the_other_scores_without_the_candidates_code(folder: Path, model: Running) -> None:
