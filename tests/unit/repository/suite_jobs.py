@@ -67,7 +67,7 @@ class Jobs:
                 "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_SHA": "f" * 40,
             }  # fmt: skip
             environment = step_environment(step, known, runner)
-            self.environments.append(environment)
+            self.environments.append({**environment, "PART": part})
             ended = step_run(step, environment, self.folder)
             if step.get("continue-on-error"):
                 self.pruning.append(ended)
