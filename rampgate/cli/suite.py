@@ -153,7 +153,8 @@ def run_command(
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
-    from rampgate.suite.run import Options, fresh_files, run_suite
+    from rampgate.suite.run import run_suite
+    from rampgate.suite.runs.options import Options, fresh_files
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),

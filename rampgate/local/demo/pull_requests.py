@@ -65,7 +65,8 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
     """Run main, then each pull request against it. Raises Failure."""
     from rampgate.suite.blame.command import Options as Blame
     from rampgate.suite.blame.command import blame_suite
-    from rampgate.suite.run import Options, run_suite
+    from rampgate.suite.run import run_suite
+    from rampgate.suite.runs.options import Options
 
     home, main, store = folder / "suite", folder / "main.jsonl", str(folder / "store.db")
     suite = home / "suite.yaml"
