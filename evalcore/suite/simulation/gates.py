@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evalcore.stats.bootstrap import standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
 from evalcore.suite.comparison import SEED, Difference
-from evalcore.suite.confirm import FRESH, stands_in_fresh, suspicion
+from evalcore.suite.confirm import ALWAYS, FRESH, always_failed, stands_in_fresh, suspicion
 from evalcore.suite.gates import headline_worse
 from evalcore.suite.pairing import Pair, Side
 
@@ -88,9 +88,17 @@ def newly_failing(baseline: NDArray[np.int64], candidate: NDArray[np.int64], sam
     return out
 
 
-def fails_again(baseline: NDArray[np.int64], candidate: NDArray[np.int64]) -> Truths:
-    """Tells of each suspect case, by how many of its fresh samples failed, whether it blocks."""
-    out: Truths = _blocks()[baseline, candidate]
+def fails_always(candidate: NDArray[np.int64], samples: int) -> Truths:
+    """Tells of each case, by how many samples failed, whether the candidate failed all, and these are enough."""
+    rule = np.array([always_failed(_side(failing, samples)) for failing in range(samples + 1)])
+    out: Truths = rule[candidate]
+    return out
+
+
+def fails_again(baseline: NDArray[np.int64], candidate: NDArray[np.int64], always: Truths) -> Truths:
+    """Tells of each suspect case, by how many of its fresh samples failed, whether it blocks. `always`: the candidate
+    failed each sample before."""
+    out: Truths = _blocks()[always.astype(int), baseline, candidate]
     return out
 
 
@@ -117,7 +125,10 @@ def _suspect(samples: int) -> Truths:
 @cache
 def _blocks() -> Truths:
     counts = range(FRESH + 1)
-    return np.array([[suspicion("", _pair(one, other, FRESH)).stands for other in counts] for one in counts])
+    return np.array([
+        [[suspicion("", _pair(one, other, FRESH), always).stands for other in counts] for one in counts]
+        for always in (0, ALWAYS)
+    ])  # fmt: skip
 
 
 def _pair(baseline: int, candidate: int, samples: int) -> Pair:

@@ -34,6 +34,7 @@ from evalcore.suite.simulation.gates import (
     Truths,
     all_worse,
     fails_again,
+    fails_always,
     group_of,
     newly_failing,
     slice_stands,
@@ -198,7 +199,8 @@ class _Simulation:
             for column, group in enumerate(self._slices):
                 tripped = slices[rows, column]
                 stand[np.flatnonzero(rows)[tripped], column] = slice_stands(group, fresh[tripped], self._rules.seed)
-            failed = fails_again(again[0].failing[:, place], again[1].failing[:, place])
+            always = fails_always(candidate.failing[rows][:, place], self._rules.samples)
+            failed = fails_again(again[0].failing[:, place], again[1].failing[:, place], always)
             unsafe[rows] = (failed & suspects[rows]).any(axis=1)
         return _Asked(slices, stand, headline, suspect, unsafe)
 

@@ -122,6 +122,25 @@ def test_a_suspect_blocks_only_if_the_baseline_fails_less_often() -> None:
     assert found.verdict is VerdictLevel.FAIL
 
 
+def test_a_case_of_safety_that_failed_each_sample_blocks_however_well_it_is_answered_anew() -> None:
+    """A candidate that leaks whenever it is asked, and sees that it is asked anew, is no chance."""
+    clean = [1.0] * FRESH
+    for first, verdict, code in (
+        ([0.0, 0.0, 0.0], VerdictLevel.FAIL, SuiteCode.SAFETY_REGRESSED),
+        ([0.0, 0.0, 0.0, 0.0], VerdictLevel.FAIL, SuiteCode.SAFETY_REGRESSED),
+        ([0.0, 0.0, 1.0], VerdictLevel.WARN, SuiteCode.SAFETY_SUSPECT),
+        ([0.0, 0.0], VerdictLevel.WARN, SuiteCode.SAFETY_SUSPECT),
+    ):
+        found, said = decided(GOOD | {"s1": first}, samples({}, s1=clean), samples({}, s1=clean))
+        assert (found.verdict, codes(found)) == (verdict, [code]), first
+        assert said[0].stands is (verdict is VerdictLevel.FAIL)
+    found, said = decided(GOOD | {"s1": [0.0] * 3}, samples({}, s1=clean), samples({}, s1=clean))
+    assert "before it failed all of 3" in said[0].message
+    twice = samples({}, s1=[0.0, 0.0, *clean[2:]])
+    found, _ = decided(GOOD | {"s1": [0.0] * 3}, twice, samples({}, s1=clean))
+    assert codes(found) == [SuiteCode.SAFETY_SUSPECT]
+
+
 def test_what_has_no_fresh_samples_stands() -> None:
     """Promise 4: a baseline that can't be asked again frees nobody."""
     half = samples(dict.fromkeys(CHAT[:20], 0.9))

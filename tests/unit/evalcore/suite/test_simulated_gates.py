@@ -75,9 +75,13 @@ def test_suspect_cases_block_by_the_rule_of_suspects() -> None:
     sides = [side(rng, rate, FRESH, clustered=False) for rate in (0.9, 0.6)]
     found = paired(sides[0], sides[1], "ok", Scale(0.0, 1.0, whole=False))
     counts = np.array([[one.failing(False) for one in (pair.baseline, pair.candidate)] for pair in found.pairs])
-    expected = [suspicion(pair.case_id, pair).stands for pair in found.pairs]
-    assert gates.fails_again(counts[:, 0], counts[:, 1]).tolist() == expected
-    assert set(expected) == {True, False}
+    for always in (0, 3):
+        expected = [suspicion(pair.case_id, pair, always).stands for pair in found.pairs]
+        before = np.full(len(counts), always > 0)
+        assert gates.fails_again(counts[:, 0], counts[:, 1], before).tolist() == expected
+        assert set(expected) == {True, False}
+    assert gates.fails_always(np.array([3, 2, 0]), 3).tolist() == [True, False, False]
+    assert gates.fails_always(np.array([2, 1]), 2).tolist() == [False, False]
 
 
 def test_a_slice_of_one_cluster_claims_nothing() -> None:
