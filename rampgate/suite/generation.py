@@ -158,9 +158,11 @@ def dollars_of(answer: CandidateAnswer) -> float | None:
     return min(float(told), DEAREST)
 
 
-def configuration_of(parts: Mapping[str, str]) -> str:
-    """Returns the hash of a candidate's parts, each by its own hash."""
-    return hashlib.sha256(orjson.dumps(dict(parts), option=orjson.OPT_SORT_KEYS)).hexdigest()
+def configuration_of(parts: Mapping[str, str], started: Mapping[str, Any] | None = None) -> str:
+    """Returns the hash of a candidate's parts, each by its own hash, and of what is `started` to answer, where that is
+    ours to start: of an address the parts alone say what is behind it."""
+    asked = [dict(parts), dict(started)] if started else dict(parts)
+    return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def key_of(configuration: str, wanted: Wanted) -> str:

@@ -59,8 +59,10 @@ class Suite:
 
     @property
     def configuration(self) -> str:
-        """The hash of all parts."""
-        return configuration_of(self.parts)
+        """The hash of all parts, and of the program or function that answers."""
+        told = self.file.candidate
+        started = told.model_dump(mode="json", include={"command", "entry", "folder"}, exclude_none=True)
+        return configuration_of(self.parts, started if told.url is None else None)
 
     def drawn(self, *, smoke: bool) -> list[SuiteCase]:
         """The cases of the smoke set, or all."""

@@ -24,6 +24,29 @@ def test_a_part_that_changes_changes_the_configuration_and_nothing_else_does(tmp
     assert after.parts.keys() == before.parts.keys()
 
 
+def test_another_program_or_function_with_the_same_parts_is_another_configuration(tmp_path: Path) -> None:
+    """Else the answers of the one before would be taken for its own."""
+    parts = {"prompt": {"files": ["prompt.md"]}}
+    told = [
+        {"entry": "agent:answer"}, {"entry": "agent:other"}, {"entry": "agent:answer", "folder": "elsewhere"},
+        {"command": ["python3", "agent.py"]}, {"command": ["python3", "agent.py", "--bad"]}, {"command": ["agent.py"]},
+    ]  # fmt: skip
+    found = [read_suite(written(tmp_path, candidate={**one, "parts": parts})).configuration for one in told]
+    assert len(set(found)) == len(told)
+    same = {"entry": "agent:answer", "parts": parts, "at_once": 9, "python": "python3.11", "environment": ["LANG"]}
+    assert read_suite(written(tmp_path, candidate=same)).configuration == found[0]
+
+
+def test_an_agent_at_another_address_is_the_same_where_its_parts_are(tmp_path: Path) -> None:
+    """Ports and hosts differ from machine to machine; what stands there is what its parts say."""
+    parts = {"prompt": {"files": ["prompt.md"]}}
+    found = {
+        read_suite(written(tmp_path, candidate={"url": f"http://localhost:{port}/", "parts": parts})).configuration
+        for port in (8080, 8081)
+    }
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("named", ["../secret.md", "link.md", "*.md", "away/secret.md"])
 def test_a_part_lies_in_the_suites_folder_whatever_leads_out_of_it(tmp_path: Path, named: str) -> None:
     """What stands elsewhere has no content of another commit, by which a baseline or a share of blame is found."""
