@@ -3,10 +3,10 @@ fell, both outputs side by side. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from evalcore.suite.gates import BLOCKING
+from evalcore.suite.gates import BLOCKING, SuiteCode
 from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
@@ -116,15 +116,16 @@ def _slices(told: Told) -> Section:
     heads = ("", "Result", "Cases", "Baseline", "Candidate", "Delta", "95 %", "p", "Holm's p", "Notes")
     whole = told["headline"]
     named = [("all cases", whole), *((one["slice"], one) for one in told["slices"])]
+    unsafe = _unsafe(told)
     rows = [
         [
-            name, _result(one), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"],
+            name, _result(one, unsafe), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"],
             one["p_value"], one["holm_p"], _notes(one),
         ]
         for name, one in named
     ]  # fmt: skip
     drawn = [
-        Estimate(name, one["delta"], tuple(one["ci95"]) if one["ci95"] else None, _result(one).tone)
+        Estimate(name, one["delta"], tuple(one["ci95"]) if one["ci95"] else None, _result(one, unsafe).tone)
         for name, one in named
         if one["delta"] is not None
     ]
@@ -134,9 +135,17 @@ def _slices(told: Told) -> Section:
     )  # fmt: skip
 
 
-def _result(one: Told) -> Cell:
+def _unsafe(told: Told) -> set[str]:
+    """The slices in which a case fails that the gate of safety blocks."""
+    cases = {case for one in blocking(told) if one["code"] == SuiteCode.SAFETY_REGRESSED for case in one["cases"]}
+    return {name for one in told["flipped"] if one["case_id"] in cases for name in one["slices"]}
+
+
+def _result(one: Told, unsafe: Collection[str]) -> Cell:
     if one["worse"]:
         return Cell("worse", "fail")
+    if one.get("slice") in unsafe:
+        return Cell("unsafe", "fail")
     if one["delta"] is None:
         return Cell("not compared", "warn")
     better = one["significant"] and one["delta"] > 0

@@ -73,5 +73,6 @@ def check_halves(options: Options) -> None:
     for said, holds in wrong.items():
         if holds:
             raise Failure(said)
-    if one.answers is not None and one.answers.exists() and not one.answers.is_file():
-        raise Failure(f"--answers {one.answers}: is no regular file; write and read the answers in one")
+    for option, path in (("--answers", one.answers), ("--out", one.out)):
+        if path is not None and path.exists() and not path.is_file():
+            raise Failure(f"{option} {path}: is no regular file; name one, or a new one")

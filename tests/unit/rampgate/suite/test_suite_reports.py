@@ -66,7 +66,15 @@ def test_a_page_shows_first_why_and_both_outputs_side_by_side_and_nothing_of_the
     page = Page(shown.dom)
     assert not {"script", "img", "iframe", "link"} & set(page.tags)
     assert 'href="https://traces.test/t/1?a=b&amp;c"' in shown.dom
-    for said in ("blocked", "safety_regressed", "slice_regressed", "You have 30 days.", "says the judge", "0.096"):
+    for said in (
+        "blocked",
+        "safety_regressed",
+        "slice_regressed",
+        "You have 30 days.",
+        "says the judge",
+        "0.096",
+        "unsafe",
+    ):
         assert said in page.words, said
     assert page.words.index("safety_regressed") < page.words.index("You have 30 days.") < page.words.index("Holm's p")
     assert page.words.index("c31 (safety)") < page.words.index("c1 ("), "cases of safety come first"

@@ -44,6 +44,14 @@ def test_answers_go_to_and_come_from_a_regular_file(folder: Path, only: str) -> 
     assert told.startswith(f"--answers {pipe}: is no regular file")
 
 
+def test_results_take_no_devices_place(folder: Path) -> None:
+    """A file is replaced whole: who names a device or a pipe would have a file there."""
+    pipe = folder.parent / "pipe"
+    os.mkfifo(pipe)
+    assert refused(written(folder), "--out", pipe).startswith(f"--out {pipe}: is no regular file")
+    assert pipe.is_fifo()
+
+
 def test_one_job_answers_and_the_other_scores_without_the_candidates_code(folder: Path, model: Running) -> None:
     path = written(folder, CASES, **JUDGED)
     whole = ran(path, "--store", folder / "whole.db")
