@@ -1,4 +1,4 @@
-"""Sends HTTP requests over aiohttp, with one set of habits for Opik, judges' models and candidates."""
+"""Opens HTTP sessions of aiohttp, with one set of habits for Opik, judges' models and candidates."""
 
 from __future__ import annotations
 
@@ -12,59 +12,35 @@ import httpx
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractAsyncContextManager
 
     import aiohttp
 
 
-class HttpSession:
-    """Sends at most `connections` requests at once and waits at most `seconds` for each. Follows no redirects: they
-    would carry prompts and keys elsewhere. Raises aiohttp's errors. The caller closes it.
+def open_session(connections: int, seconds: float) -> aiohttp.ClientSession:
+    """Returns a session of the running loop: at most `connections` requests at once, `seconds` for each. The caller
+    closes it."""
+    import aiohttp  # here, since a command that finds all answers kept asks nobody
 
-    It goes through the proxies that the environment names, which aiohttp would look up on a thread for each request,
-    with a look into `.netrc`: a third of what a call costs.
-    """
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections),
+        timeout=aiohttp.ClientTimeout(total=seconds),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        headers={"accept-encoding": "gzip"},
+    )
+    # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be applied late.
+    session._retry_connection = False
+    return session
 
-    def __init__(self, connections: int, seconds: float) -> None:
-        self._connections, self._seconds = connections, seconds
-        self._made: aiohttp.ClientSession | None = None
-        self._ways: dict[tuple[str, str], Mapping[str, Any]] = {}
 
-    def request(self, method: str, url: str, **more: Any) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """The answer, as long as the context lasts; `more` as aiohttp takes it."""
-        return self._session.request(method, url, allow_redirects=False, **self._way(url), **more)
-
-    async def close(self) -> None:
-        if self._made is not None:
-            await self._made.close()
-
-    @property
-    def _session(self) -> aiohttp.ClientSession:
-        """The session, made at the first request, since it belongs to the loop that runs then, and a command that asks
-        nobody need not import what it takes."""
-        import aiohttp
-
-        if self._made is None:
-            self._made = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections),
-                timeout=aiohttp.ClientTimeout(total=self._seconds),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                headers={"accept-encoding": "gzip"},
-            )
-            # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be
-            # applied late.
-            self._made._retry_connection = False
-        return self._made
-
-    def _way(self, url: str) -> Mapping[str, Any]:
-        address = urlsplit(url)
-        origin = address.scheme, address.netloc
-        if origin not in self._ways:
-            proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
-            secure = "https" in (address.scheme, urlsplit(proxy or "").scheme)
-            self._ways[origin] = {"proxy": proxy, "ssl": _authorities() if secure else True}
-        return self._ways[origin]
+def way_to(url: str) -> Mapping[str, Any]:
+    """Returns how an address is reached, as aiohttp's requests take it: through which of the environment's proxies, and
+    by which authorities; redirects, which would carry prompts and keys elsewhere, are not followed. Look it up once:
+    aiohttp would for each request, on a thread, with a look into `.netrc`, which takes a third of what a call costs."""
+    address = urlsplit(url)
+    proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
+    secure = "https" in (address.scheme, urlsplit(proxy or "").scheme)
+    return {"proxy": proxy, "ssl": _authorities() if secure else True, "allow_redirects": False}
 
 
 @cache

@@ -6,13 +6,17 @@ A call takes a third of the event loop's time that httpx takes (DECISIONS.md has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 
 from evalcore.scoring.bounded_answer import BoundedAnswer, bounded
-from streams.http_session import HttpSession
+from streams.http_session import open_session, way_to
 from streams.retry import reason_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 PIECE = 65_536
 
@@ -21,14 +25,21 @@ class ModelClient:
     """Sends at most `connections` requests at once. Raises httpx's errors. The caller closes it."""
 
     def __init__(self, connections: int, seconds: float) -> None:
-        self._seconds = seconds
-        self._session = HttpSession(connections, seconds)
+        self._connections, self._seconds = connections, seconds
+        self._session: aiohttp.ClientSession | None = None
+        self._ways: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> BoundedAnswer:
         import aiohttp  # here, since a command that finds all answers kept asks nobody
 
+        if self._session is None:  # made at the first request, since it belongs to the loop that runs then
+            self._session = open_session(self._connections, self._seconds)
+        address = urlsplit(url)
+        origin = address.scheme, address.netloc
+        if origin not in self._ways:
+            self._ways[origin] = way_to(url)
         try:
-            async with self._session.request("POST", url, data=content, headers=headers) as answer:
+            async with self._session.post(url, data=content, headers=headers, **self._ways[origin]) as answer:
                 encoding = answer.headers.get("content-encoding", "")
                 read = await bounded(answer.content.iter_chunked(PIECE), encoding)
                 return BoundedAnswer(answer.status, answer.headers, read)
@@ -38,7 +49,8 @@ class ModelClient:
             raise httpx.NetworkError(reason_of(error)) from error
 
     async def aclose(self) -> None:
-        await self._session.close()
+        if self._session is not None:
+            await self._session.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -25,7 +25,7 @@ from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Un
 from evalcore.scoring.bounded_answer import TooLong, beginning, bounded
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
-from streams.http_session import HttpSession
+from streams.http_session import open_session, way_to
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
@@ -76,7 +76,9 @@ class OpikClient:
         if any(login):
             # A login in the URL takes the place of the key, as in Opik's own client; aiohttp refuses both together.
             self._headers["Authorization"] = aiohttp.BasicAuth(*login).encode()
-        self._session = HttpSession(connections, timeout)
+        self._connections = connections
+        self._way: Mapping[str, Any] = {}
+        self._session: aiohttp.ClientSession | None = None
 
     async def call(self, method: str, path: str, body: object = None, query: Query | None = None) -> dict[str, Any]:
         """The JSON object that Opik answers, empty where the answer has no content. `path` is below `/v1/private/`;
@@ -106,9 +108,11 @@ class OpikClient:
     async def send(self, method: str, path: str, body: bytes | None = None, query: Query | None = None) -> bytes:
         """The content of the answer; `body` is JSON already."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        if self._session is None:  # made at the first request, since it belongs to the loop that runs then
+            self._session, self._way = open_session(self._connections, self._seconds), way_to(self._root)
         try:
             async with self._session.request(
-                method, self._root + path, params=query, data=body, headers=headers
+                method, self._root + path, params=query, data=body, headers=headers, **self._way
             ) as answer:
                 content = await content_of(answer)
         except TooLong as error:
@@ -128,7 +132,8 @@ class OpikClient:
         raise ApiError(answer.status, problem, dict(answer.headers))
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._session is not None:
+            await self._session.close()
 
 
 def read(content: bytes) -> Any:

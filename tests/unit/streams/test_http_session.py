@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.http_session import HttpSession
+from streams.http_session import open_session, way_to
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
 
@@ -46,12 +46,8 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(url: str) -> bytes:
-    session = HttpSession(2, 5.0)
-    try:
-        async with session.request("POST", url, data=b"?") as answer:
-            return await answer.read()
-    finally:
-        await session.close()
+    async with open_session(2, 5.0) as session, session.post(url, data=b"?", **way_to(url)) as answer:
+        return await answer.read()
 
 
 async def test_a_proxy_that_the_environment_names_gets_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +88,6 @@ async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
 def test_a_server_that_is_asked_by_https_proves_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
     for url in ("https://model.invalid/v1", "https://other.invalid:8443/"):
-        way = HttpSession(1, 1.0)._way(url)
+        way = way_to(url)
         assert (way["ssl"].verify_mode, way["ssl"].check_hostname) == (ssl.CERT_REQUIRED, True)
         assert way["proxy"] == "http://proxy.invalid:1"
