@@ -97,12 +97,12 @@ def _listens(port: int) -> bool:
 
 
 async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
+    from evalcore.scoring.cache import AnswerSeal
     from evalcore.scoring.chat_model import ChatModel
     from evalcore.scoring.model_caller import CallLimits
     from evalcore.scoring.opik_model import OpikModel
     from evalcore.scoring.runner import Scorer
-    from streams.gates.model_client import ModelClient
-    from streams.redis.answer_seal import AnswerSeal
+    from streams.http_client import ModelClient
     from streams.redis.score_cache import RedisScoreCache
 
     wanted, seal = tasks(case), AnswerSeal(b"secret")

@@ -28,7 +28,7 @@ async def scorer_of(
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where the settings name no model. With `words` the cache
     keeps the judges' reasons, too."""
-    from streams.gates.model_client import ModelClient
+    from streams.http_client import ModelClient
 
     limits, key = call_limits(settings), revealed(settings.model_key)
     async with (

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from agents.ports import Unavailable
+from evalcore.scoring.cache import AnswerSeal
 from rampgate.store.shelf import Shelf
-from streams.redis.answer_seal import AnswerSeal
 
 UNSIGNED: Final = b"rampgate suite without a secret"
 

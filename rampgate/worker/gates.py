@@ -18,6 +18,7 @@ from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
 from evalcore.canaries.suspensions import Suspensions
+from evalcore.scoring.cache import AnswerSeal
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
@@ -31,14 +32,13 @@ from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers, Sealing
 from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
-from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
+from streams.http_client import ModelClient
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
-from streams.redis.answer_seal import AnswerSeal, shared_seal
-from streams.redis.score_cache import RedisScoreCache
+from streams.redis.score_cache import RedisScoreCache, shared_seal
 from streams.redis.state_completeness import StateCompleteness
 
 log = structlog.get_logger(__name__)

@@ -25,7 +25,7 @@ from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Un
 from evalcore.scoring.bounded_answer import TooLong, beginning, bounded
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
-from streams.http_session import open_session, way_to
+from streams.http_client import open_session, way_to
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)

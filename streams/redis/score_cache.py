@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from agents.keys import JUDGE_SCORE
 from agents.ports import Unavailable
-from evalcore.scoring.cache import LARGEST
-from streams.redis.answer_seal import AnswerSeal
+from evalcore.scoring.cache import LARGEST, AnswerSeal
+from schemas.dead_letters import Sealing
 
 AT_ONCE = 500
 GATHER_SECONDS = 0.02
@@ -31,6 +31,17 @@ if held and held ~= ARGV[1] then return held end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 """
 """Puts an answer in the place of one without a valid seal; returns what another worker put there meanwhile."""
+
+
+def shared_seal(
+    secret: str | None, installation: Sealing, purpose: bytes
+) -> Callable[[], Coroutine[Any, Any, AnswerSeal]]:
+    """Returns what gives the seal of all workers: by the secret, else by the installation's key."""
+
+    async def seal() -> AnswerSeal:
+        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
+
+    return seal
 
 
 class RedisScoreCache:

@@ -11,8 +11,8 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from agents.keys import OPERATOR_TOLD, turn_key
 from agents.ports import Change
+from evalcore.scoring.cache import AnswerSeal
 from rampgate.local.services.redis import RedisServer
-from streams.redis.answer_seal import AnswerSeal
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore

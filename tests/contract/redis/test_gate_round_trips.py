@@ -16,12 +16,12 @@ from agents.policy import Policy
 from agents.ports import Change
 from agents.ramp_steps import answer
 from evalcore.judges.evaluator import Prompt
+from evalcore.scoring.cache import AnswerSeal
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.queries.coverage import WindowCoverage
-from streams.redis.answer_seal import AnswerSeal
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
 from streams.redis.state_completeness import StateCompleteness

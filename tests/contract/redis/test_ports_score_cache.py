@@ -11,8 +11,7 @@ import pytest
 import redis.asyncio as aioredis
 
 from agents.ports import Unavailable
-from evalcore.scoring.cache import LARGEST, MemoryScoreCache, ScoreCache
-from streams.redis.answer_seal import AnswerSeal
+from evalcore.scoring.cache import LARGEST, AnswerSeal, MemoryScoreCache, ScoreCache
 from streams.redis.score_cache import AT_ONCE, RedisScoreCache
 
 Make = Callable[[float], ScoreCache]

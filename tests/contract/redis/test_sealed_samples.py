@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from agents.policy import Policy
+from evalcore.scoring.cache import SEAL_BYTES
 from schemas.judges import Milestone
 from streams.gates.samples import FrozenSamples, PooledTraces
-from streams.redis.answer_seal import SEAL_BYTES
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import WallClock
 from tests.unit.streams.gates.sample_world import World, asked, known, not_in_opik, sealing

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from evalcore.scoring.cache import AnswerSeal
 from rampgate.store.sealed import Kept, SealedStore
-from streams.redis.answer_seal import AnswerSeal
 from tests.contract.store.store_rigs import PLACES, Rig, rig_of
 
 

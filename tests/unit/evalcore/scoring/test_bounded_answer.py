@@ -14,7 +14,7 @@ from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLo
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
 from streams.gates.candidate import CandidateClient
-from streams.gates.model_client import ModelClient
+from streams.http_client import ModelClient
 from tests.unit.evalcore.scoring.scoring_rig import asked
 
 MOST = 1_000

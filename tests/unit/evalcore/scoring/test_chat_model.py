@@ -25,7 +25,7 @@ from evalcore.scoring.runner import Scorer
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
 from rampgate.settings import Settings
-from streams.gates.model_client import ModelClient
+from streams.http_client import ModelClient
 from tests.unit.evalcore.scoring.scoring_rig import CALL, ITEM, REGISTRY, Model, asked, scorer
 
 SECRET = "sk-canary-0123456789"

@@ -23,6 +23,7 @@ from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
+from evalcore.scoring.cache import AnswerSeal
 from evalcore.scoring.sampling import PooledTrace
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
@@ -30,7 +31,6 @@ from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces, Refused
-from streams.redis.answer_seal import AnswerSeal
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from evalcore.scoring.bounded_answer import BoundedClient
 from schemas.manifests import CandidateEndpoint, address
 from streams.gates.candidate import CandidateClient
-from streams.gates.model_client import ModelClient
+from streams.http_client import ModelClient
 from tests.unit.rampgate.ci_gate.gate_rig import candidate
 
 URL = "https://agents.internal:8443/run/{agent_id}/{agent_version}/answer?by={agent_version}"

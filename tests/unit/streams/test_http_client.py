@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.http_session import open_session, way_to
+from streams.http_client import open_session, way_to
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
 
