@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
 from rampgate.suite.runs.answer_files import Head
 from rampgate.suite.runs.only import Side
 from rampgate.suite.runs.session import Session
 from rampgate.suite.suite_files import Suite, SuiteCase
+from rampgate.suite.told_files import read_told
 from schemas.checks.suite_again import AgainSide, SuiteAgain
-
-LARGEST = 64 << 20
 
 
 def side_of(again: SuiteAgain, side: Side) -> AgainSide:
@@ -59,24 +56,13 @@ def remove_again(path: Path | None) -> None:
 
 def read_again(path: Path, suite: Suite, named: Path) -> SuiteAgain:
     """Returns what is to be answered anew of the suite, whose file is `named`. Raises Failure."""
-    remedy = "give the file that `suite run --only score --again` wrote"
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise Failure(f"{path}: longer than any; {remedy}")
-        again = SuiteAgain.model_validate_json(content)
-    except OSError as error:
-        raise Failure(f"{path}: can't be read: {error.strerror or error}; {remedy}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part)[:80] for part in first["loc"]) or "the file"
-        raise Failure(f"{path}: {field}: {first['msg']}; {remedy}") from error
+    source = "the file that `suite run --only score --again` wrote"
+    again, _ = read_told(path, SuiteAgain, source)
     if again.suite != suite.file.suite:
-        raise Failure(f"{path}: suite: it is of {again.suite!r}, and {named} is {suite.file.suite!r}; {remedy}")
+        raise Failure(f"{path}: suite: it is of {again.suite!r}, and {named} is {suite.file.suite!r}; give {source}")
     known = {case.id for case in suite.cases}
     if strange := [case for case in again.cases if case not in known]:
         raise Failure(f"{path}: cases: {strange[0][:80]!r} is no case of {named}; take both from the same commit")
     if len(set(again.cases)) < len(again.cases):
-        raise Failure(f"{path}: cases: one is there twice; {remedy}")
+        raise Failure(f"{path}: cases: one is there twice; give {source}")
     return again

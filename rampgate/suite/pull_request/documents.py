@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from rampgate.console import Failure
-
-LARGEST = 256 << 20
+from rampgate.suite.told_files import read_told
 
 
 class SuiteReason(BaseModel):
@@ -72,18 +69,4 @@ class SuiteDocument(BaseModel):
 
 def read_document(path: Path) -> tuple[SuiteDocument, Mapping[str, Any]]:
     """Returns what is gone by, and all that the file tells. Raises Failure."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise Failure(f"{path}: longer than any document of `suite run --json`")
-        told = orjson.loads(content)
-        return SuiteDocument.model_validate(told), told
-    except OSError as error:
-        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
-    except orjson.JSONDecodeError as error:
-        raise Failure(f"{path}: is no JSON ({error}); give the document of `suite run --json`") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part)[:80] for part in first["loc"]) or "the document"
-        raise Failure(f"{path}: {field}: {first['msg']}; give the document of `suite run --json`") from error
+    return read_told(path, SuiteDocument, "the document of `suite run --json`")

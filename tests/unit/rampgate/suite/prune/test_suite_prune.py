@@ -8,19 +8,20 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from evalcore.gates.golden import CandidateAnswer
 from rampgate.cli import app
 from rampgate.console import Failure
-from rampgate.local.model.server import Running
+from rampgate.suite.generation import Generator
 from rampgate.suite.prune import command
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import lines, ran
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED = {"judges": ["helpfulness"], "score": "helpfulness"}
@@ -28,16 +29,17 @@ CASES = [case(number) for number in range(10)]
 TODAY = command._today()
 
 
-@pytest.fixture(scope="module")
-def judging() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
+@pytest.fixture(autouse=True)
+def each_answer_takes_another_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace is kept by its content: two samples that say the same in the same time have one, and counts would hang on
+    the machine."""
+    timed, numbers = Generator._timed, count(1)
 
+    async def apart(self: Generator, asked: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
+        answer, latency = await timed(self, asked)
+        return answer, float(next(numbers)) if latency is not None else None
 
-@pytest.fixture
-def home(tmp_path: Path, judging: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, judging, monkeypatch) as made:
-        yield made
+    monkeypatch.setattr(Generator, "_timed", apart)
 
 
 @pytest.fixture
@@ -71,31 +73,31 @@ def variant(folder: Path, prompt: str) -> None:
     (folder / "prompt.md").write_text(prompt)
 
 
-def test_mains_last_run_stays_with_what_it_is_made_of_and_all_else_goes(home: Path, later: None) -> None:
-    path = written(home, CASES, **JUDGED)
-    variant(home, "good once\n")
+def test_mains_last_run_stays_with_what_it_is_made_of_and_all_else_goes(folder: Path, later: None) -> None:
+    path = written(folder, CASES, **JUDGED)
+    variant(folder, "good once\n")
     ran(path, "--label", "main")
-    variant(home, "good\n")
+    variant(folder, "good\n")
     main = ran(path, "--label", "main", "--commit", "c0ffee")
-    variant(home, "good again\n")
+    variant(folder, "good again\n")
     ran(path)
     found = pruned(path)
     assert found["removed"] == {"runs": 2, "results": 2, "answers": 40, "scores": 30, "traces": 40}
     assert found["kept"] == {"runs": 1, "results": 1, "answers": 20, "scores": 0, "traces": 20}
-    assert held(home) == Counter({kind: many for kind, many in found["kept"].items() if many})
+    assert held(folder) == Counter({kind: many for kind, many in found["kept"].items() if many})
     ((baseline),) = found["baselines"]
     assert (baseline["suite"], baseline["set"], baseline["commit"]) == ("desk", "full", "c0ffee")
-    before = len(asked(home))
+    before = len(asked(folder))
     again = ran(path)
     assert (again["baseline"]["commit"], again["judge_calls"]) == ("c0ffee", 10)
-    assert len(asked(home)) == before + 20, "the candidate's answers went"
-    variant(home, "good\n")
+    assert len(asked(folder)) == before + 20, "the candidate's answers went"
+    variant(folder, "good\n")
     assert ran(path)["answers"] == {"asked": 0, "kept": 20, "failed": 0}, "the baseline's stayed"
     assert [line["trace"] for line in lines(main)] == [line["trace"] for line in lines(ran(path))]
 
 
-def test_the_baselines_of_both_sets_stay(home: Path, later: None) -> None:
-    path = written(home, CASES, smoke=4)
+def test_the_baselines_of_both_sets_stay(folder: Path, later: None) -> None:
+    path = written(folder, CASES, smoke=4)
     ran(path, "--label", "main", "--smoke")
     ran(path, "--label", "main", "--smoke")
     ran(path, "--label", "main")
@@ -106,32 +108,32 @@ def test_the_baselines_of_both_sets_stay(home: Path, later: None) -> None:
     assert ran(path, "--smoke")["baseline"] is not None
 
 
-def test_a_last_run_whose_results_are_gone_is_no_baseline_and_the_one_before_stays(home: Path, later: None) -> None:
-    path = written(home, CASES)
+def test_a_last_run_whose_results_are_gone_is_no_baseline_and_the_one_before_stays(folder: Path, later: None) -> None:
+    path = written(folder, CASES)
     ran(path, "--label", "main", "--commit", "first")
-    variant(home, "good, too\n")
+    variant(folder, "good, too\n")
     last = ran(path, "--label", "main", "--commit", "second")
     assert last["baseline"]["commit"] == "first"
-    hashes = [key for (key,) in execute(home, "SELECT key FROM kept WHERE key LIKE 'runs:%' ORDER BY key")]
-    execute(home, "DELETE FROM kept WHERE key LIKE ?", f"results:{hashes[-1].rpartition(':')[2]}%")
+    hashes = [key for (key,) in execute(folder, "SELECT key FROM kept WHERE key LIKE 'runs:%' ORDER BY key")]
+    execute(folder, "DELETE FROM kept WHERE key LIKE ?", f"results:{hashes[-1].rpartition(':')[2]}%")
     assert [one["commit"] for one in pruned(path)["baselines"]] == ["first"]
 
 
-def test_what_is_young_stays(home: Path) -> None:
-    path = written(home, CASES, **JUDGED)
+def test_what_is_young_stays(folder: Path) -> None:
+    path = written(folder, CASES, **JUDGED)
     ran(path)
-    before = held(home)
+    before = held(folder)
     found = pruned(path, days=1)
     assert set(found["removed"].values()) == {0}
-    assert held(home) == before
+    assert held(folder) == before
 
 
-def test_what_a_run_uses_stays_however_long_ago_it_was_made(home: Path) -> None:
-    path = written(home, CASES, **JUDGED)
+def test_what_a_run_uses_stays_however_long_ago_it_was_made(folder: Path) -> None:
+    path = written(folder, CASES, **JUDGED)
     ran(path)
-    variant(home, "good again\n")
+    variant(folder, "good again\n")
     ran(path)
-    execute(home, "UPDATE used SET day = day - 40")
+    execute(folder, "UPDATE used SET day = day - 40")
     ran(path)
     found = pruned(path)
     assert found["removed"] == {"runs": 0, "results": 0, "answers": 20, "scores": 10, "traces": 0}
@@ -139,18 +141,18 @@ def test_what_a_run_uses_stays_however_long_ago_it_was_made(home: Path) -> None:
     assert (again["answers"]["asked"], again["judge_calls"]) == (0, 0)
 
 
-def test_an_answer_that_stays_keeps_its_trace_though_no_run_names_it(home: Path, later: None) -> None:
+def test_an_answer_that_stays_keeps_its_trace_though_no_run_names_it(folder: Path, later: None) -> None:
     """As that of a run which was killed."""
-    path = written(home, CASES)
+    path = written(folder, CASES)
     ran(path)
-    execute(home, "DELETE FROM kept WHERE key LIKE 'runs:%'")
-    execute(home, "UPDATE used SET day = ? WHERE key LIKE 'answers:%'", TODAY + 40)
+    execute(folder, "DELETE FROM kept WHERE key LIKE 'runs:%'")
+    execute(folder, "UPDATE used SET day = ? WHERE key LIKE 'answers:%'", TODAY + 40)
     found = pruned(path)
     assert found["removed"] == {"runs": 0, "results": 1, "answers": 0, "scores": 0, "traces": 0}
 
 
-def test_another_suite_of_the_store_keeps_its_runs(home: Path, tmp_path: Path, later: None) -> None:
-    path, store = written(home, CASES), home / ".rampgate" / "store.db"
+def test_another_suite_of_the_store_keeps_its_runs(folder: Path, tmp_path: Path, later: None) -> None:
+    path, store = written(folder, CASES), folder / ".rampgate" / "store.db"
     ran(path)
     other = written(tmp_path / "other", [case(number) for number in range(50, 54)], suite="till")
     ran(other, "--store", store)
@@ -159,14 +161,14 @@ def test_another_suite_of_the_store_keeps_its_runs(home: Path, tmp_path: Path, l
     assert (found["kept"]["results"], found["kept"]["traces"]) == (1, 8)
 
 
-def test_a_dry_run_tells_the_same_and_does_nothing(home: Path, later: None) -> None:
-    path = written(home, CASES, **JUDGED)
+def test_a_dry_run_tells_the_same_and_does_nothing(folder: Path, later: None) -> None:
+    path = written(folder, CASES, **JUDGED)
     ran(path, "--label", "main")
-    variant(home, "good again\n")
+    variant(folder, "good again\n")
     ran(path)
-    before = execute(home, "SELECT * FROM kept ORDER BY key")
+    before = execute(folder, "SELECT * FROM kept ORDER BY key")
     planned = pruned(path, "--dry-run")
-    assert execute(home, "SELECT * FROM kept ORDER BY key") == before
+    assert execute(folder, "SELECT * FROM kept ORDER BY key") == before
     done = pruned(path)
     assert planned["removed"] == done["removed"]
     assert planned["kept"] == done["kept"]
@@ -174,46 +176,46 @@ def test_a_dry_run_tells_the_same_and_does_nothing(home: Path, later: None) -> N
     assert set(pruned(path)["removed"].values()) == {0}
 
 
-def test_the_disk_has_its_room_back_though_a_run_has_the_file_open(home: Path, later: None) -> None:
-    path = written(home, [case(number, input=f"{number} {'long ' * 5_000}") for number in range(20)])
+def test_the_disk_has_its_room_back_though_a_run_has_the_file_open(folder: Path, later: None) -> None:
+    path = written(folder, [case(number, input=f"{number} {'long ' * 5_000}") for number in range(20)])
     ran(path)
-    with sqlite3.connect(home / ".rampgate" / "store.db") as other:
+    with sqlite3.connect(folder / ".rampgate" / "store.db") as other:
         other.execute("SELECT count(*) FROM kept").fetchall()
         size = pruned(path)["bytes"]
     other.close()
     assert size["before"] > 1_000_000
     assert size["after"] < 100_000
-    assert sum(one.stat().st_size for one in (home / ".rampgate").glob("store.db*")) < 200_000
+    assert sum(one.stat().st_size for one in (folder / ".rampgate").glob("store.db*")) < 200_000
 
 
-def test_a_store_of_an_earlier_release_counts_as_used_today(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(home, CASES)
+def test_a_store_of_an_earlier_release_counts_as_used_today(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(folder, CASES)
     ran(path)
     for word in ("TABLE used", "TRIGGER kept_put", "TRIGGER kept_taken"):
-        execute(home, f"DROP {word}")
-    before = held(home)
+        execute(folder, f"DROP {word}")
+    before = held(folder)
     found = pruned(path)
     assert (found["undated"], set(found["removed"].values())) == (before.total(), {0})
     assert ran(path)["answers"]["asked"] == 0
-    execute(home, "INSERT OR IGNORE INTO kept VALUES ('scores:of an earlier release', x'00')")
+    execute(folder, "INSERT OR IGNORE INTO kept VALUES ('scores:of an earlier release', x'00')")
     assert pruned(path)["undated"] == 0
     monkeypatch.setattr(command, "_today", lambda: TODAY + 40)
     assert pruned(path)["removed"]["scores"] == 1
 
 
 def test_runs_without_our_seal_keep_all_from_going_until_somebody_says_otherwise(
-    home: Path, later: None, monkeypatch: pytest.MonkeyPatch
+    folder: Path, later: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written(home, CASES)
+    path = written(folder, CASES)
     monkeypatch.setenv("RAMPGATE_SEAL_KEY", "the secret of trusted jobs")
     ran(path, "--label", "main")
     monkeypatch.delenv("RAMPGATE_SEAL_KEY")
-    before = held(home)
+    before = held(folder)
     with pytest.raises(Failure, match="1 runs lack the seal of RAMPGATE_SEAL_KEY"):
         pruned(path)
-    assert held(home) == before
+    assert held(folder) == before
     assert pruned(path, "--unsealed")["removed"]["runs"] == 1
-    assert held(home) == Counter()
+    assert held(folder) == Counter()
 
 
 KILLED = """
@@ -246,16 +248,16 @@ app(["suite", "prune", sys.argv[2], "--older-than", "30", "--json"])
 
 @pytest.mark.parametrize("step", [1, 2, 4, 7, 9])
 def test_a_pruning_that_is_killed_leaves_a_whole_store_and_the_next_one_ends_it(
-    home: Path, later: None, step: int
+    folder: Path, later: None, step: int
 ) -> None:
-    path = written(home, CASES)
+    path = written(folder, CASES)
     ran(path, "--label", "main")
-    variant(home, "good again\n")
+    variant(folder, "good again\n")
     ran(path)
-    variant(home, "good\n")
+    variant(folder, "good\n")
     done = subprocess.run([sys.executable, "-c", KILLED, f"{step}", str(path)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    middle = held(home)
+    middle = held(folder)
     assert middle["results"] >= middle["runs"]
     assert middle["traces"] >= middle["answers"]
     assert middle["runs"] == (2 if step == 1 else 1)
@@ -263,8 +265,8 @@ def test_a_pruning_that_is_killed_leaves_a_whole_store_and_the_next_one_ends_it(
     assert (again["baseline"]["label"], again["answers"]["asked"]) == ("main", 0)
     found = pruned(path)
     assert found["removed"]["runs"] == middle["runs"], "that of just now among them"
-    assert held(home) == {"runs": 1, "results": 1, "answers": 20, "traces": 20}
-    assert execute(home, "PRAGMA freelist_count") == [(0,)]
+    assert held(folder) == {"runs": 1, "results": 1, "answers": 20, "traces": 20}
+    assert execute(folder, "PRAGMA freelist_count") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_a_pruning_that_is_killed_leaves_a_whole_store_and_the_next_one_ends_it(
         ("nowhere.db", "there is no such store"),
     ],
 )
-def test_a_store_that_is_no_file_is_told_what_makes_it_forget(home: Path, store: str, says: str) -> None:
+def test_a_store_that_is_no_file_is_told_what_makes_it_forget(folder: Path, store: str, says: str) -> None:
     with pytest.raises(Failure, match=says):
-        pruned(written(home, CASES), "--store", store)
+        pruned(written(folder, CASES), "--store", store)
     assert not Path("nowhere.db").exists()
