@@ -6,6 +6,7 @@ needs.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -37,7 +38,8 @@ class SignalEvent(msgspec.Struct, gc=False):
 
 class TraceFacts(msgspec.Struct, gc=False):
     """What the join needs of a trace. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
-    `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there."""
+    `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there. `came` and
+    `names`: as in `agents.join.versions`, where `names` is empty until the trace is placed (`agents.newcomers`)."""
 
     response_id: str
     trace: bytes
@@ -55,6 +57,8 @@ class TraceFacts(msgspec.Struct, gc=False):
     agent: str = ""
     agent_version: str = ""
     production: bool = False
+    came: int = 0
+    names: bytes = b""
 
 
 ItemT = TypeVar("ItemT")
@@ -76,20 +80,45 @@ class Dropped(msgspec.Struct, gc=False):
 
 @dataclass
 class Decoded(Generic[ItemT]):
-    """A decoded batch. Each record is in exactly one of the lists; in `items` it may be several times."""
+    """A decoded batch. Each record is in exactly one of the first three lists; in `items` it may be several times."""
 
     items: list[ItemT] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
+    lost: list[TraceFacts] = field(default_factory=list)
+    """What can be read of those bad records of traces that say of which turn and version they are."""
 
 
 _HARMLESS = re.compile(r"[0-9A-Fa-f:.+TZ -]{0,40}", re.ASCII)
 EARLIEST_MS = 1_000_000_000_000  # in 2001; a smaller number is not a time of this product
 
 
+def loads(raw: bytes) -> Any:
+    """Return the JSON value. Half of a surrogate pair, as of an emoji that was cut, is read as U+FFFD.
+
+    Raises orjson.JSONDecodeError.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        if b"\\ud" not in raw and b"\\uD" not in raw:
+            raise
+        try:
+            text = json.dumps(json.loads(raw, parse_constant=_refused), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            text = ""
+        if not text:
+            raise
+        return orjson.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
 def load(records: Iterable[tuple[int, Record]], policy: Policy, bad: list[Bad]) -> list[tuple[int, Any]]:
     """Parse each record's JSON; returns (index in the batch, value). A record that is not JSON goes to `bad`."""
-    loads, limit = orjson.loads, policy.max_record_bytes
+    limit = policy.max_record_bytes
     out: list[tuple[int, Any]] = []
     for index, record in records:
         value = record.value

@@ -14,6 +14,10 @@ Key = str
 FOREVER = 1 << 46
 """Expiry of a key that lives as long as the store does (ms since 1970, the year 4199)."""
 
+FORM = "2"
+"""The number of the join state's stored form. A state of another form lies under other keys: it counts as lost, is
+rebuilt from the topics (`streams.rebuild`), and expires."""
+
 HOLE = re.compile(r"<[^>]+>")
 
 
@@ -59,7 +63,7 @@ FAMILIES: list[KeyFamily] = []
 """All families, in the order of the page."""
 
 TURN = KeyFamily(
-    "t:<response id>",
+    f"t{FORM}:<response id>",
     type="string",
     life="the lookback window and an hour after its last event",
     growth="one for each turn of the lookback window",
@@ -67,7 +71,7 @@ TURN = KeyFamily(
     holds="the turn: its trace, its winning thumb and reroll, and what Opik is known to hold",
 )
 SESSION = KeyFamily(
-    "s:<session id>",
+    f"s{FORM}:<session id>",
     type="string",
     life="an hour, and twice the reroll window, after the session's last turn",
     growth="one for each recent session; at most 200 turns in each",
@@ -75,7 +79,7 @@ SESSION = KeyFamily(
     holds="the session's recent turns, from which rerolls are found",
 )
 WATERMARK = KeyFamily(
-    "w:<topic>:<partition>",
+    f"w{FORM}:<topic>:<partition>",
     type="string",
     life="as long as the store",
     growth="one for each consumed partition",
@@ -91,7 +95,7 @@ TOPIC_ID = KeyFamily(
     holds="the id of the topic that the watermark's offsets are of; a topic that is made again has another",
 )
 COUNTED = KeyFamily(
-    "aw:<topic>:<partition>",
+    f"aw{FORM}:<topic>:<partition>",
     type="string",
     life="as long as the store",
     growth="one for each partition of ramp steps",
@@ -107,23 +111,23 @@ LET_THROUGH = KeyFamily(
     holds="the offset below which bad records go to the dead letters however many they are",
 )
 COVERAGE = KeyFamily(
-    "c:<hour>",
+    f"c{FORM}:<hour>",
     type="hash",
     life="the lookback window and a day",
-    growth="one for each hour; three fields for each vertical",
+    growth="one for each hour; some fields for each vertical and agent version",
     owner="agents.join.counting",
-    holds="`<vertical>|<class>`: turns of the hour in each coverage class",
+    holds="`<vertical>|<token>`: turns of the hour in each coverage class and standing (`agents.join.versions`)",
 )
 COVERAGE_EDGE = KeyFamily(
-    "e:<block>",
+    f"e{FORM}:<block>",
     type="hash",
     life="the lookback window and a day",
-    growth="one for each five minutes that have turns; at most 900 fields for each vertical",
+    growth="one for each five minutes that have turns; some fields a second for each vertical and agent version",
     owner="agents.join.counting",
-    holds="`<vertical>|<number of the class>|<second>`: the same for each second, for windows that split an hour",
+    holds="`<vertical>|<token>|<second>`: the same for each second, for windows that split an hour",
 )
 CONSERVATION = KeyFamily(
-    "k:<hour>:<kind>",
+    f"k{FORM}:<hour>:<kind>",
     type="hash",
     life="the lookback window and a day",
     growth="one for each hour and kind of record; a field for each state and cause",
@@ -131,20 +135,36 @@ CONSERVATION = KeyFamily(
     holds="records consumed, records in each of the five states, and gaps: records that Kafka lost before we read them",
 )
 DUE = KeyFamily(
-    "due",
+    f"due{FORM}",
     type="sorted set",
     life="as long as the store; a member leaves when nothing is left to look for",
     growth="one member for each turn that waits",
     owner="streams.redis.state",
     holds="response id -> when to look at the turn again (ms since 1970)",
 )
-TRACE_POOL = KeyFamily(
-    "p:<hour>:<vertical and agent version>",
+TURN_POOL = KeyFamily(
+    f"p{FORM}:<hour>:<vertical and agent version>",
     type="sorted set",
     life="the lookback window and a day",
     growth="up to four for each hour, vertical and agent version; a bounded number of members",
     owner="agents.gates.pools",
-    holds="traces with the lowest numbers, from which gates draw their samples",
+    holds="the turns with the lowest numbers, each with the place of its last record, for gates to draw from",
+)
+POOL_EDGE = KeyFamily(
+    f"pe{FORM}:<hour>:<vertical and agent version>",
+    type="hash",
+    life="as its pool",
+    growth="one for each pool that is full",
+    owner="agents.gates.pools",
+    holds="`edge`: the number from which on turns are left out; `beyond`: how many are",
+)
+KNOWN_VERSION = KeyFamily(
+    f"kv{FORM}:<agent version>",
+    type="string",
+    life="the lookback window and a day after its last trace",
+    growth="one for each agent version",
+    owner="agents.newcomers",
+    holds="the hour in which the agent version was first heard of: it is known, after a restart too",
 )
 FROZEN_SAMPLE = KeyFamily(
     "f:<milestone>:<hash of the request>",
@@ -276,7 +296,7 @@ USER_WEEKS_LEASE = KeyFamily(
     holds="the worker that holds judges against users now",
 )
 ADOPTED = KeyFamily(
-    "adopted",
+    f"adopted{FORM}",
     type="string",
     life="as long as the store",
     growth="one",
@@ -300,7 +320,7 @@ TAKEOVER = KeyFamily(
     holds="how far it was settled when workers took it over, how often, and what ended workers there",
 )
 READ_AGAIN = KeyFamily(
-    "read-again",
+    f"read-again{FORM}",
     type="string",
     life="until every partition has been read up to there",
     growth="one",
@@ -401,11 +421,10 @@ def turn_key(response_id: str) -> Key:
     return TURN.prefix + response_id
 
 
-def pool_key(vertical: str | None, agent: str, version: str | None, hour: int) -> Key:
-    """The pool of one vertical, or of all (None); of one version from any environment, or of all from production
-    (None). Lengths come first, so that no two triples of free texts make one key."""
-    whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
-    return TRACE_POOL.key(hour, f"{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}")
+def pool_place(vertical: str | None, names: str, hour: int) -> tuple[int, str]:
+    """The parts of a pool's key, and of its edge's: of one vertical, or of all (None). `names`: the hashed agent and
+    version as text (`agents.join.versions.spelled`), or the agent alone for any version's turns from production."""
+    return hour, f"{names}:{'*' if vertical is None else f'={vertical}'}"
 
 
 def turn_keys(response_ids: Iterable[str]) -> list[Key]:

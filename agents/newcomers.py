@@ -7,15 +7,26 @@ agent version has no pool. Registered verticals and names that are known already
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from agents.codec import TraceFacts
+from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
+from agents.keys import KNOWN_VERSION, Key
 from schemas.verticals import UNREGISTERED
 
-HOUR_MS = 3_600_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 KNOWN_HOURS = 24
-"""A name that no trace brought for so long is new again."""
+"""A name that no trace brought for so long is forgotten here."""
+Notes = dict[Key, tuple[bytes, int]]
+"""Key -> its value, and when it expires (ms since 1970)."""
+
+
+class Store(Protocol):
+    """The part of `agents.ports.Store` that tells which versions are known."""
+
+    async def read(self, keys: Sequence[Key]) -> list[bytes]: ...
 
 
 @dataclass
@@ -43,6 +54,15 @@ class Names:
         self.heard[name] = first, hour
         return first
 
+    def remember(self, name: str, first: int, now: int) -> None:
+        """Know a name that was first heard in that hour; it is no new one."""
+        known = self.heard.get(name, (first, first))
+        self.heard[name] = min(first, known[0]), max(now // HOUR_MS, known[1])
+
+
+def _whole(agent: str, version: str) -> str:
+    return f"{len(agent)}:{agent}:{version}"
+
 
 @dataclass
 class Newcomers:
@@ -56,18 +76,41 @@ class Newcomers:
     def __post_init__(self) -> None:
         self._verticals, self._agents = Names(self.most), Names(self.most)
 
-    def placed(self, facts: TraceFacts, now: int) -> TraceFacts:
-        """Return the trace, under the vertical that its turn is counted under. Placed again it stays as it is."""
+    async def place(self, found: Collection[TraceFacts], store: Store, now: int, lookback: int) -> Notes:
+        """Place traces: each under the vertical and the agent version that its turn is counted under; placed again they
+        stay as they are. Return what to store so that their versions stay known. Raises Unavailable.
+
+        A version that the state knows is known to this worker too, however many new ones it has heard of this hour.
+        """
+        versions = {(one.agent, one.agent_version) for one in found if not one.names}
+        unheard = [one for one in versions if names_of(*one) != UNNAMED and _whole(*one) not in self._agents.heard]
+        keys = [KNOWN_VERSION.key(spelled(names_of(*one))) for one in unheard]
+        for one, held in zip(unheard, await store.read(keys) if keys else (), strict=True):
+            if held:
+                self._agents.remember(_whole(*one), int(held), now)
+        notes = {}
+        for facts in found:
+            self._placed(facts, now)
+            heard = self._agents.heard.get(_whole(facts.agent, facts.agent_version))
+            if heard is not None and facts.names not in (UNNAMED, REFUSED):
+                notes[facts.names] = heard[0]
+        expires = now + lookback + DAY_MS
+        return {KNOWN_VERSION.key(spelled(names)): (b"%d" % since, expires) for names, since in notes.items()}
+
+    def _placed(self, facts: TraceFacts, now: int) -> None:
         vertical = facts.vertical
         ours = not vertical or vertical in self.registered or vertical == UNREGISTERED
         if not ours and self._verticals.since(vertical, now) is None:
             facts.vertical = UNREGISTERED
             self.refused("vertical")
-        return facts
+        if not facts.names:
+            facts.names = names_of(facts.agent, facts.agent_version)
+            if facts.names != UNNAMED and self.pooled_since(facts.agent, facts.agent_version, now) is None:
+                facts.names = REFUSED
 
     def pooled_since(self, agent: str, version: str, now: int) -> int | None:
         """Return the hour since which traces and scores of this agent version are pooled; None where they are not."""
-        since = self._agents.since(f"{len(agent)}:{agent}:{version}", now)
+        since = self._agents.since(_whole(agent, version), now)
         if since is None:
             self.refused("agent")
         return since

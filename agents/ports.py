@@ -89,6 +89,21 @@ class Pool:
 
 
 @dataclass
+class Places:
+    """Turns that take, change or leave their place in a pool of turns that keeps the `keep` lowest numbers. From its
+    `edge` on, a number that only falls, turns are beyond it and counted there.
+
+    `turns`: a turn's hash -> (whether it had a place before, its member; b"" where it leaves). A member that had a
+    place is replaced where the new one is later (`evalcore.scoring.sampling.PooledTurn.later`).
+    """
+
+    edge: Key
+    expires: int
+    keep: int
+    turns: dict[bytes, tuple[bool, bytes]] = field(default_factory=dict)
+
+
+@dataclass
 class Change:
     """One atomic step: applied whole if every check still holds, else not at all.
 
@@ -96,7 +111,7 @@ class Change:
     increment, with the key's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
     `due_by`: the same, unless it is due earlier already; also after `due` stopped the looking.
     `swaps`: many keys' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
-    numbers, for sorted sets of the lowest.
+    numbers, for sorted sets of the lowest. `places`: pool -> its turns that change.
     """
 
     checks: dict[Key, bytes] = field(default_factory=dict)
@@ -106,6 +121,15 @@ class Change:
     due_by: dict[str, int] = field(default_factory=dict)
     swaps: Swaps = field(default_factory=Swaps)
     pools: dict[Key, Pool] = field(default_factory=dict)
+    places: dict[Key, Places] = field(default_factory=dict)
+
+
+class Seen(NamedTuple):
+    """Values, counters and pools that were read in one step."""
+
+    values: list[bytes]
+    counts: list[dict[str, int]]
+    pools: list[list[bytes]]
 
 
 class Store(Protocol):
@@ -129,6 +153,10 @@ class Store(Protocol):
 
     async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
         """The members of each key's pool, lowest number first."""
+        ...
+
+    async def at_once(self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key]) -> Seen:
+        """What `read`, `counts` and `pools` return, as it stood at one moment."""
         ...
 
     def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:

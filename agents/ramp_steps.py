@@ -178,6 +178,7 @@ async def _gate(
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
         mismatches=sample.mismatches,
+        incomplete=sample.facts.incomplete,
         shortage=sample.shortage,
     )
     return _Gate(replace(verdict, sample=sample.facts), sample, rate)

@@ -9,13 +9,15 @@ from typing import Any
 
 import orjson
 
-from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, quoted, time_ms, validate
+from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, loads, quoted, time_ms, validate
 from agents.gates.pools import PRODUCTION, pool
 from agents.join.due_turns import next_check
-from agents.join.join import merge_trace
+from agents.join.join import merge_lost, merge_trace
 from agents.join.sessions import derive
-from agents.join.step import Agent, Batch, MergeResult, StepContext
-from agents.own_calls import is_own
+from agents.join.step import Agent, Batch, MergeResult, StepContext, index_of
+from agents.join.versions import Came, standing_of
+from agents.keys import turn_key
+from agents.own_calls import claimed, is_own
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
@@ -25,6 +27,9 @@ from schemas.signals import DECLARED
 
 RESERVED = "user_signal_"
 TEXT_LIMIT = 128
+LONGEST = 512
+"""Characters of a response id, as in `schemas.events`."""
+_SCOPE = ("vertical", "environment")
 
 
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[TraceFacts]:
@@ -59,6 +64,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             agent=short(metadata.get("agent_id"), "metadata.agent_id"),
             agent_version=short(metadata.get("agent_version"), "metadata.agent_version"),
             production=(metadata.get("environment") or "").lower() in PRODUCTION,
+            came=Came.RUNNING if event["ended_at"] is None else Came.POOLED,
         )
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
@@ -69,7 +75,48 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
         return facts
 
     validate(TRACES, rows, out.bad, build, out)
+    for bad in out.bad:
+        facts = lost(records[bad.index], bad.index, now, policy)
+        if facts is not None and facts.ended >= earliest:
+            out.lost.append(facts)
     return out
+
+
+def lost(record: Record, index: int, now: int, policy: Policy) -> TraceFacts | None:
+    """Return what can be read of a trace's record that becomes a dead letter; None where it does not say of which turn
+    and agent version it is."""
+    try:
+        event = loads((record.value or b"").decode(errors="replace").encode())
+    except orjson.JSONDecodeError:
+        return None
+    metadata = event.get("metadata") if isinstance(event, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    response_id, agent, version = event.get("response_id"), metadata.get("agent_id"), metadata.get("agent_version")
+    named = (isinstance(one, str) and 0 < len(one) <= LONGEST for one in (response_id, agent, version))
+    if not all(named) or claimed(metadata):
+        return None
+    try:
+        ended = time_ms(event.get("ended_at"), "ended_at", now, policy)
+    except ValueError:
+        ended = min(record.timestamp, now)
+    vertical, environment = (text if isinstance(text, str) else "" for text in map(metadata.get, _SCOPE))
+    return TraceFacts(
+        response_id=str(response_id),
+        trace=b"",
+        project="",
+        vertical=vertical[:TEXT_LIMIT],
+        sub_agent="",
+        category="",
+        started=ended,
+        ended=ended,
+        judged=False,
+        index=index,
+        agent=str(agent),
+        agent_version=str(version),
+        production=environment.lower() in PRODUCTION,
+        came=Came.DEAD,
+    )
 
 
 def is_judge_score(name: str, source: str | None) -> bool:
@@ -102,18 +149,30 @@ def short(text: str | None, field: str) -> str:
 
 
 async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> list[MergeResult]:
-    """Merge each trace into its turn. A trace without judge scores is looked at again while judges may still run."""
-    out = []
-    for facts in items:
+    """Merge each trace into its turn, and give the turn its place in the pools. A trace without judge scores is looked
+    at again while judges may still run."""
+    out, now, change = [], context.now, context.change
+    change.sets |= await ports.newcomers.place([*items, *context.lost], ports.store, now, context.policy.lookback)
+    for facts in sorted([*items, *context.lost], key=index_of) if context.lost else items:
         snapshot = context.turns[facts.response_id]
-        changed = merge_trace(snapshot.turn, ports.newcomers.placed(facts, context.now))
+        turn = snapshot.turn
+        before = standing_of(turn, facts.names)
+        if facts.came == Came.DEAD:
+            changed = merge_lost(turn, facts)
+        else:
+            changed = merge_trace(turn, facts)
+            out.append(
+                MergeResult(facts.index, facts.ended, snapshot, None, State.DONE if changed else State.SUPERSEDED)
+            )
+        # Also where the turn stays as it is: it may be known from elsewhere, or this may be the trace's later record.
+        pool(batch, facts, before, standing_of(turn, facts.names), context)
+        change.checks[turn_key(facts.response_id)] = snapshot.stored
         if changed:
             snapshot.touched = True
-            snapshot.trace_came = min(batch.records[facts.index].timestamp, context.now)
-            pool(batch, facts, context, ports.newcomers)
-            if not snapshot.turn.judged:
-                context.change.due[facts.response_id] = next_check(context.now, facts.ended, context.policy, first=True)
-        out.append(MergeResult(facts.index, facts.ended, snapshot, None, State.DONE if changed else State.SUPERSEDED))
+        if changed and facts.came != Came.DEAD:
+            snapshot.trace_came = min(batch.records[facts.index].timestamp, now)
+            if not turn.judged:
+                change.due[facts.response_id] = next_check(now, facts.ended, context.policy, first=True)
     await derive(batch, items, context, ports)
     return out
 

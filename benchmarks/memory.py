@@ -11,7 +11,7 @@ import orjson
 import psutil
 import redis
 
-from agents.keys import LIVE_MARK, family_of
+from agents.keys import FORM, LIVE_MARK, family_of
 from benchmarks.judges import stand_in
 from benchmarks.judges import trace as words
 from benchmarks.lab import Failed, Lab
@@ -94,7 +94,7 @@ def redis_bytes(lab: Lab, turns: int, span: float) -> dict[str, Any]:
         worker.stop()
         sizes.append((used(lab) - empty) / turns)
     with redis.Redis.from_url(lab.ours.url) as store:
-        kinds = {name: sum(1 for _ in store.scan_iter(f"rg:{name}:*", count=5_000)) for name in "tscek"}
+        kinds = {name: sum(1 for _ in store.scan_iter(f"rg:{name}{FORM}:*", count=5_000)) for name in "tscek"}
     return {"turns": turns, "span_seconds": span, "with_trace": sizes[0], "with_thumb": sizes[1], "keys": kinds}
 
 

@@ -52,6 +52,8 @@ class Balance(Answer):
     difference: int = 0
     gap: int = 0
     gaps: int = 0
+    unreadable: int = 0
+    """Dead-lettered records of traces that do not say of which turn and agent version they are."""
     reasons: dict[str, dict[str, int]] = {}
 
 

@@ -154,6 +154,11 @@ class GateDefaults(FileModel):
     """What a step does whose agent definition has no standing pass of the gate before: gate_missing warns or blocks."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.01
     """The join's coverage below which a gate on traffic does not pass. Few users press a thumb."""
+    left_out_share: Share = 0.05
+    """The share of a window's eligible turns that may be left out of the pools; more is sample_incomplete. State more
+    where only a part of the traces is published."""
+    unreadable_share: Share = 0.01
+    """The share of the window's trace records that may not say of which version they are; more is sample_incomplete."""
     window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (
         Field(default_factory=lambda: dict(_WINDOWS))
     )

@@ -31,6 +31,7 @@ class Code(StrEnum):
     JUDGE_UNAVAILABLE = "judge_unavailable"
     COVERAGE_TOO_LOW = "coverage_too_low"
     TOO_FEW_APPLICABLE = "too_few_applicable"
+    SAMPLE_INCOMPLETE = "sample_incomplete"
     GATE_MISSING = "gate_missing"
     GATE_SKIPPED = "gate_skipped"
     PROVISIONAL_OVERDUE = "provisional_overdue"
@@ -133,7 +134,35 @@ class Composition:
 
 
 @dataclass(frozen=True)
-class SampleFacts:
+class SampledSignal:
+    """Turns that carry a signal: among the eligible ones, and in the sample."""
+
+    eligible: int
+    sampled: int
+
+
+@dataclass(frozen=True)
+class TrafficFacts:
+    """How a sample accounts for its window; None where there was none, as before a merge. `eligible` turns are `pooled`
+    or `left_out` for a reason, exactly; pooled ones are read, `not_drawn`, or their record is gone. `signals`: rated
+    and rerolled. `unattributed`: records of traces whose agent version no one can read, and turns that name no agent or
+    version, of any agent. `refused`: turns of new versions beyond the bound on them, in the hour in which this one was
+    first heard of. `incomplete` says why the sample is not the traffic, empty where it is.
+    """
+
+    eligible: int | None = None
+    pooled: int | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    not_drawn: int = 0
+    record_gone: int = 0
+    signals: dict[str, SampledSignal] = field(default_factory=dict)
+    unattributed: int = 0
+    refused: int = 0
+    incomplete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleFacts(TrafficFacts):
     """What a gate judged. `fingerprint` is the same for the same items; `scope` says whose traces they are: of the
     agent version alone, or of any version (`agent`); `frozen_at` is ISO 8601, None where nothing was drawn. `topped_up`
     of the production items are production inputs that the candidate was run on. `dataset_version` names the datasets

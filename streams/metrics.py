@@ -15,7 +15,7 @@ from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Histogram
 
-from agents.join.counting import CONSUMED
+from agents.join.counting import CONSUMED, UNREADABLE
 from agents.join.step_data import Report
 from evalcore.framing import SUSPICIONS, suspected
 from evalcore.judges.evaluator import Prompt
@@ -90,7 +90,7 @@ class Metrics(MetricSet):
         self.last_progress.set(time.time())
         for (kind, name), by in report.counts.items():
             state, _, reason = name.partition(":")
-            if by <= 0 or state == CONSUMED:
+            if by <= 0 or state in (CONSUMED, UNREADABLE):
                 continue
             if state == State.DEAD_LETTERED:
                 self.dead_letters.labels(reason, kind).inc(by)

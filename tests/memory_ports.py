@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.codec import TraceFacts
-from agents.ports import Change, Refusal, Unavailable, Write
+from agents.keys import TURN
+from agents.ports import Change, Places, Refusal, Seen, Unavailable, Write
+from evalcore.scoring.sampling import PooledTurn, number_of
 from schemas.dead_letters import DeadLetter, Record
 from schemas.wire_forms import ScoreEvent
 
@@ -65,7 +68,34 @@ class MemoryStore:
             members = {**(members if until > now else {}), **pool.members}
             order = sorted(members.items(), key=lambda item: (item[1], item[0]))
             self.lowest[key] = (pool.expires, dict(order[: pool.keep]))
+        for key, place in change.places.items():
+            self._place(key, place)
         return []
+
+    def _place(self, key: str, place: Places) -> None:
+        now = self.clock.now_ms()
+        until, members = self.lowest.get(key, (0, {}))
+        held = {member[:8]: member for member in (members if until > now else ())}
+        until, rim = self.counters.get(place.edge, (0, {}))
+        rim = dict(rim) if until > now else {}
+        edge, beyond = rim.get("edge", math.inf), rim.get("beyond", 0)
+        for turn, (had, member) in place.turns.items():
+            if number_of(turn) >= edge:
+                beyond += bool(member) - had
+            elif not member:
+                held.pop(turn, None)
+            elif not had or turn not in held or PooledTurn.unpack(member).later(PooledTurn.unpack(held[turn])):
+                held[turn] = member
+        order = sorted(held.values(), key=lambda one: (number_of(one), one))
+        if len(order) > place.keep:
+            rim["edge"] = number_of(order[place.keep])
+            kept = [one for one in order if number_of(one) < rim["edge"]]
+            beyond, order = beyond + len(order) - len(kept), kept
+        if beyond or "beyond" in rim:
+            rim["beyond"] = beyond
+        self.lowest[key] = (place.expires, {one: number_of(one) for one in order})
+        if rim:
+            self.counters[place.edge] = (place.expires, rim)
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
         ready = sorted((at, rid) for rid, at in self.due.items() if at <= now)[:limit]
@@ -83,9 +113,13 @@ class MemoryStore:
         found = (self.lowest.get(key, (0, {})) for key in keys)
         return [list(members) if expires > now else [] for expires, members in found]
 
+    async def at_once(self, values: Sequence[str], counts: Sequence[str], pools: Sequence[str]) -> Seen:
+        return Seen(await self.read(values), await self.counts(counts), await self.pools(pools))
+
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
-        now = self.clock.now_ms()
-        yield [(k[2:], v) for k, (v, expires) in self.values.items() if k.startswith("t:") and expires > now]
+        now, prefix = self.clock.now_ms(), TURN.prefix
+        held = self.values.items()
+        yield [(k.removeprefix(prefix), v) for k, (v, ends) in held if k.startswith(prefix) and ends > now]
 
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
         (held,) = await self.read([key])

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 from agents.join.turn import CAUSES, Mark, Signal, Turn, kind_of_origin
+from agents.join.versions import NO_CLASS, tokens
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Change
 from schemas.dead_letters import Record
@@ -29,9 +31,12 @@ registered under a longer one is shown cut."""
 _HASH_DIGITS: Final = 8
 
 
-Standing = tuple[str, str, int]
-"""(class, vertical, time) under which coverage counts a turn; the class is one of CLASSES, or "" for none."""
-NOWHERE: Final[Standing] = ("", "", 0)
+Counted = tuple[str, str, int]
+"""(vertical, token, second) under which a turn is counted; `agents.join.versions.token` spells tokens, whose first
+character is the number of the coverage class, or NO_CLASS."""
+NOWHERE: Final[Sequence[Counted]] = ()
+UNREADABLE: Final = "unreadable"
+"""Beside conservation's states: records of traces whose agent version no one can read."""
 
 
 def short_name(name: str) -> str:
@@ -45,13 +50,20 @@ def short_name(name: str) -> str:
     return f"{cut}~{hashlib.sha256(spelt).hexdigest()[:_HASH_DIGITS]}"
 
 
-def standing(turn: Turn) -> Standing:
-    """Return the turn's coverage class, vertical and time."""
-    times = [signal.time for _, signal in turn.signals() if signal.value]
-    if turn.trace:
-        name = BOTH if times else MISSING_SIGNAL if turn.judged else ""
-        return (name, turn.vertical, turn.time) if name else NOWHERE
-    return (MISSING_TRACE, UNKNOWN, min(times)) if times else NOWHERE
+def standing(turn: Turn) -> Sequence[Counted]:
+    """Return what the turn counts as: its coverage class, and its standing as evidence about each agent version."""
+    signals = turn.signals()
+    times = [signal.time for _, signal in signals if signal.value]
+    covered = ("0" if times else "2" if turn.judged else NO_CLASS) if turn.trace else NO_CLASS
+    if turn.versions:
+        rated = turn.thumbs is not None and turn.thumbs.value != 0
+        rerolled = turn.reroll is not None and turn.reroll.value != 0
+        out = tokens(turn, covered, rated, rerolled)
+    else:
+        out = [(turn.vertical, covered, turn.time // 1000)] if covered != NO_CLASS else []
+    if times and not turn.trace:
+        out.append((UNKNOWN, "1", min(times) // 1000))
+    return out
 
 
 def field_of(mark: int, cause: int) -> str:
@@ -66,17 +78,13 @@ def expiry(hour: int, lookback: int) -> int:
     return (hour + 1) * HOUR + lookback + DAY
 
 
-def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standing) -> None:
-    """Note that a turn leaves its old class for its new one. Keys are (vertical, class, second)."""
+def move(moves: dict[Counted, int], before: Sequence[Counted], after: Sequence[Counted]) -> None:
+    """Note that a turn leaves what it counted as for what it counts as now."""
     if before == after:
         return
-    name, vertical, time = before
-    if name:
-        key = (vertical, name, time // 1000)
+    for key in before:
         moves[key] = moves.get(key, 0) - 1
-    name, vertical, time = after
-    if name:
-        key = (vertical, name, time // 1000)
+    for key in after:
         moves[key] = moves.get(key, 0) + 1
 
 
@@ -87,15 +95,15 @@ def add(change: Change, key: Key, expires: int, name: str, by: int) -> None:
         fields[name] = fields.get(name, 0) + by
 
 
-def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:
+def count_moves(change: Change, moves: dict[Counted, int], now: int, lookback: int) -> None:
     """Count noted moves: per hour, and per second for exact window edges."""
     for (vertical, name, second), by in moves.items():
         hour = second // 3600
         block, rest = divmod(second, EDGE_SECONDS)
         expires = expiry(hour, lookback)
-        if expires > now:
+        if by and expires > now:
             add(change, COVERAGE.key(hour), expires, f"{vertical}|{name}", by)
-            add(change, COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
+            add(change, COVERAGE_EDGE.key(block), expires, f"{vertical}|{name}|{rest}", by)
 
 
 def tally(tallies: dict[tuple[str, int, str], int], kind: str, time: int, name: str, by: int = 1) -> None:

@@ -59,7 +59,8 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
         }
         if sought:
             seen = await ports.traces.find(sought)
-            found.update({one: ports.newcomers.placed(facts, context.now) for one, facts in seen.items()})
+            await ports.newcomers.place(seen.values(), ports.store, context.now, policy.lookback)
+            found.update(seen)
         if unjudged:
             judged.update(await ports.traces.judged(unjudged))
         asked.update((response_id, turns[response_id].trace) for response_id in (*sought, *unjudged))

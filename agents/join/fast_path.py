@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import SignalEvent
-from agents.join.counting import BOTH, HOUR, MISSING_SIGNAL
+from agents.hashed_names import NAMES
+from agents.join.counting import HOUR
 from agents.join.step import Batch, StepContext
 from agents.join.step_data import PreparedTurns
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
+from agents.join.versions import NO_CLASS, RATED, token
 from agents.keys import turn_key
 from agents.ports import Write
 from schemas.signals import DECLARED, REROLL, THUMBS
@@ -23,6 +25,8 @@ _THUMBS_LABEL, _REROLL_LABEL = THUMBS.label, REROLL.label
 _KINDS = (THUMBS.kind, REROLL.kind)
 """A first thumb is scored, and so is the absence of a reroll beside it."""
 _SCORES = {1: 1.0, -1: -1.0}
+PLAIN = (0, 1 + NAMES)
+"""Bytes of a turn's versions where it has none, or its own alone."""
 
 
 def prepare(
@@ -49,7 +53,7 @@ def prepare(
             others.append(item)
             continue
         turn = decode_turn(stored)
-        if not turn.trace:
+        if not turn.trace or len(turn.versions) not in PLAIN:
             others.append(item)
             continue
         trace_id, project, ended, vertical = turn.trace_id, turn.project, turn.time, turn.vertical
@@ -65,11 +69,13 @@ def prepare(
         expires.append((ends if ends > now else now) + HOUR)
         since.append(last)
         hours.append(time // HOUR)
-        second = ended // 1000
-        key = (vertical, BOTH, second)
+        second, versions = ended // 1000, turn.versions
+        known = versions[1:]
+        key = (vertical, token("0", versions[0], known, RATED) if versions else "0", second)
         moves[key] = moves.get(key, 0) + 1
-        if turn.judged:
-            key = (vertical, MISSING_SIGNAL, second)
+        if turn.judged or versions:
+            covered = "2" if turn.judged else NO_CLASS
+            key = (vertical, token(covered, versions[0], known, 0) if versions else covered, second)
             moves[key] = moves.get(key, 0) - 1
         dimensions = (vertical, turn.sub_agent, turn.category)
         written[dimensions] = written.get(dimensions, 0) + 1

@@ -10,6 +10,7 @@ import msgspec
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.counting import short_name
 from agents.join.turn import CAUSES, DISTRUSTED, MAYBE, NOW, Mark, Signal, Turn, score_of
+from agents.join.versions import noted, seen, standings, store
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -119,8 +120,9 @@ def latest_first(found: Iterable[TraceFacts]) -> dict[str, list[TraceFacts]]:
 
 def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
     """Merge a trace; return whether it changed the turn. Of two traces for one response the later one counts: it alone
-    carries the signals' scores, whatever the order of arrival."""
-    before = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged, turn.left)
+    carries the signals' scores, whatever the order of arrival. Each agent version has its own standing in the turn."""
+    before = _known(turn)
+    versions = standings(turn)
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
         if turn.trace and not same:
@@ -146,8 +148,23 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
                 turn.note(kind, code)
     elif facts.wrote:
         leave(turn, facts.trace)
-    after = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged, turn.left)
-    return before != after
+    store(turn, noted(versions, seen(facts, short_name(facts.vertical))))
+    return before != _known(turn)
+
+
+def merge_lost(turn: Turn, facts: TraceFacts) -> bool:
+    """Note that a trace's record became a dead letter; return whether that changed the turn."""
+    before = turn.versions
+    store(turn, noted(standings(turn), seen(facts, short_name(facts.vertical))))
+    return before != turn.versions
+
+
+def _known(turn: Turn) -> tuple[object, ...]:
+    """Return what a trace may change of a turn."""
+    return (
+        turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged, turn.left,
+        turn.versions,
+    )  # fmt: skip
 
 
 def wanted(turn: Turn, force: bool = False) -> list[Wanted]:

@@ -25,7 +25,8 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy, befor
     now = ports.clock.now_ms()
     earliest = now - policy.lookback
     recent = [one for one in found if one.ended >= earliest and one.wrote and trace_began(one.trace) < before]
-    facts = latest_first([ports.newcomers.placed(one, now) for one in recent])
+    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
+    facts = latest_first(recent)
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from agents.codec import Decoded, SignalEvent
+from agents.codec import Decoded, SignalEvent, TraceFacts
 from agents.join.counting import (
     CONSUMED,
     DONE,
     HOUR,
     NOWHERE,
+    UNREADABLE,
+    Counted,
     account,
     arrival,
     count_moves,
@@ -39,7 +41,7 @@ from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, t
 from agents.policy import Policy
 from agents.ports import Change, Outcome, Ports, Refusal, StateLost, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record, UnreadableRecord
-from schemas.outcomes import State
+from schemas.outcomes import Kind, State
 from schemas.signals import DECLARED, UserSignal
 from schemas.topics import Topics
 
@@ -120,8 +122,8 @@ class StepContext:
 
     `replaying`: the records were brought to an end before the state was lost, so a later record may overrule what they
     ask for; writes wait until all of them have been read. `hold`: other turns that wait. `consumed`: events that the
-    watermark passes in this step. `written`: turns in doubt of which a score is written. `unsure`: turns of which a try
-    got no answer.
+    watermark passes in this step. `lost`: as in `Decoded`. `written`: turns in doubt of which a score is written.
+    `unsure`: turns of which a try got no answer.
     """
 
     now: int
@@ -130,6 +132,7 @@ class StepContext:
     replaying: bool = False
     hold: Hold = NO_HOLD
     consumed: int = 0
+    lost: Sequence[TraceFacts] = ()
     turns: dict[str, TurnSnapshot] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)
@@ -286,15 +289,15 @@ async def read(
     batch: Batch, decoded: Decoded[Any], agent: Agent, context: StepContext, ports: Ports, floor: int | None
 ) -> tuple[int, Decoded[Any]]:
     """Load the turns into the context. Return the watermark, and what of the batch goes on the general way."""
-    response_ids = list(dict.fromkeys([item.response_id for item in decoded.items]))
+    response_ids = list(dict.fromkeys([item.response_id for item in (*decoded.items, *decoded.lost)]))
     mark, *stored_turns = await ports.store.read([batch.watermark_key, *turn_keys(response_ids)])
     seen = watermark(batch, mark, floor)
     decoded = unseen(decoded, batch, seen)
-    context.consumed = passed(batch, decoded, seen)
+    context.consumed, context.lost = passed(batch, decoded, seen), decoded.lost
     turns = dict(zip(response_ids, stored_turns, strict=True))
     if agent.prepare is not None and context.plain:
         items = agent.prepare(batch, decoded.items, turns, context)
-        decoded = Decoded(list(items), decoded.bad, decoded.dropped)
+        decoded = Decoded(list(items), decoded.bad, decoded.dropped, decoded.lost)
     context.load(list(turns), list(turns.values()))
     return seen, decoded
 
@@ -317,6 +320,7 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
         [one for one in decoded.items if records[one.index].offset >= seen],
         [one for one in decoded.bad if records[one.index].offset >= seen],
         [one for one in decoded.dropped if records[one.index].offset >= seen],
+        [one for one in decoded.lost if records[one.index].offset >= seen],
     )
 
 
@@ -377,6 +381,12 @@ def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], conte
         record = records[bad.index]
         key = (arrival(record, now, lookback) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
         counts[key] += record.count if isinstance(record, UnreadableRecord) else 1
+    read = {facts.index for facts in decoded.lost}
+    for bad in decoded.bad if kind == Kind.TRACE else ():
+        if bad.index not in read:
+            record = records[bad.index]
+            many = record.count if isinstance(record, UnreadableRecord) else 1
+            tally(context.tallies, kind, arrival(record, now, lookback), UNREADABLE, many)
     for (hour, name), by in counts.items():
         tally(context.tallies, kind, hour * HOUR, CONSUMED, by)
         tally(context.tallies, kind, hour * HOUR, name, by)
@@ -512,7 +522,7 @@ async def record(context: StepContext, ports: Ports) -> bool:
     change, now, policy = context.change, context.now, context.policy
     lookback = policy.lookback
     prepared = context.prepared
-    moves: dict[tuple[str, str, int], int] = {}
+    moves: dict[Counted, int] = {}
     if prepared is not None:
         moves, change.swaps = dict(prepared.moves), prepared.swaps
     unsure = bool(context.unsure or context.retry_state.unsure or context.retry_state.doubtful)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agents.join.counting import Counted
 from agents.join.turn import Signal
 from agents.ports import Outcome, Refusal, Swaps, Write
 
@@ -44,7 +45,7 @@ class PreparedTurns:
     swaps: Swaps = field(default_factory=Swaps)
     since: list[int] = field(default_factory=list)
     hours: list[int] = field(default_factory=list)
-    moves: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    moves: dict[Counted, int] = field(default_factory=dict)
     written: dict[tuple[str, str, str], int] = field(default_factory=dict)
     outcomes: Sequence[Outcome] = ()
 

@@ -83,7 +83,9 @@ async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topi
     (FR-11), and a score that Opik holds otherwise than we know, for whatever reason, is written again."""
     now = ports.clock.now_ms()
     since = now - policy.lookback
-    facts = latest_first([ports.newcomers.placed(one, now) for one in found if one.ended >= since])
+    recent = [one for one in found if one.ended >= since]
+    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
+    facts = latest_first(recent)
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

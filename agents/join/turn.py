@@ -85,7 +85,8 @@ OWN_FIELDS: Final = {THUMBS.kind: "wrote_thumbs", REROLL.kind: "wrote_reroll"}
 
 
 class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
-    """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
+    """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known. `versions`: the agent versions
+    that it is evidence about (`agents.join.versions`).
 
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
     Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete; DISTRUSTED where
@@ -103,6 +104,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     sub_agent: str = ""
     category: str = ""
     time: int = 0
+    versions: bytes = b""
     judged: int = 0
     wrote_thumbs: int = 0
     wrote_reroll: int = 0
@@ -226,7 +228,7 @@ def encode_turn(turn: Turn) -> bytes:
     """A turn as stored: one msgpack array without the unset fields at its end, and so are its signals."""
     fields = astuple(turn)
     if turn.thumbs is not None or turn.reroll is not None:
-        fields = (*fields[:9], _stored(turn.thumbs), _stored(turn.reroll), *fields[11:])
+        fields = (*fields[:10], _stored(turn.thumbs), _stored(turn.reroll), *fields[12:])
     return _pack(_trimmed(fields, 0))
 
 
@@ -243,20 +245,21 @@ def _trimmed(fields: tuple[object, ...], least: int) -> tuple[object, ...]:
 
 
 def unsignalled(blob: bytes) -> bool:
-    """Whether a stored turn has a time, but no signal and no score of ours: its array ends with `time` or `judged`."""
+    """Whether a stored turn has a time, but no signal and no score of ours: its array ends with `time`, `versions` or
+    `judged`."""
     return blob[:1] in _UNSIGNALLED
 
 
 def with_first_thumb(blob: bytes, value: int, time: int, seq: bytes, tie: int, partition: int, offset: int) -> bytes:
     """An unsignalled turn with a trace, as stored once its first thumb and the scores that follow from it are in Opik:
     the bytes `encode_turn` would make, in a third of the time."""
-    judged = b"" if blob[:1] == _JUDGED else b"\0"
+    missing = _UNSIGNALLED[blob[:1]]
     signal = (value, time, seq, Mark.DONE, _THUMBS, tie, 0, partition, offset)
-    return b"\x9a" + blob[1:] + judged + _WROTE[value] + _pack(signal if offset else _trimmed(signal, 2))
+    return b"\x9b" + blob[1:] + missing + _WROTE[value] + _pack(signal if offset else _trimmed(signal, 2))
 
 
-_JUDGED: Final = b"\x97"
-_UNSIGNALLED: Final = (b"\x96", _JUDGED)
+_UNSIGNALLED: Final = {b"\x96": b"\xc4\0\0", b"\x97": b"\0", b"\x98": b""}
+"""An unsignalled turn's first byte -> what of `versions` and `judged` it lacks, as stored."""
 _THUMBS: Final = THUMBS.origin
 _WROTE = {1: b"\x01\x01", -1: b"\xff\x01"}
 

@@ -13,6 +13,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
@@ -28,7 +29,7 @@ from evalcore.gates.regression import Watched
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from evalcore.scoring.applicability import kept_weight
-from evalcore.scoring.sampling import POOL, PooledTrace
+from evalcore.scoring.sampling import POOL, number_of
 from evalcore.yaml.suggestions import UnknownJudge
 
 _MARK_LAYOUT = struct.Struct(">?Iq")
@@ -165,7 +166,7 @@ def _pool_key(hour: int, kind: bytes) -> str:
 
 
 def _number(trace: bytes) -> int:
-    return PooledTrace(trace, 0, 0, 0).number
+    return number_of(blake2b(trace, digest_size=8, person=b"sample").digest())
 
 
 async def note_judged(response_ids: Sequence[str], ports: Ports, policy: Policy) -> None:

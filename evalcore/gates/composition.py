@@ -114,8 +114,7 @@ def looked(step: RampStep, registry: Registry, facts: SampleFacts, lost: int) ->
         f"{f' under {step.vertical}' if step.vertical else ''}"
     )
     if lost:
-        why = "no longer on their topic, carry no input and output, or are of a turn that has a later one"
-        sentence += f" ({lost} of those drawn are {why})"
+        sentence += f" ({lost} of those drawn are no longer on their topic)"
     if registry.sample.candidate is None:
         return f"{sentence}; no sample.candidate is named that could be run on more"
     sentence += f", {facts.topped_up} production inputs that the candidate was run on, {made.golden} golden items"

@@ -65,6 +65,8 @@ class Evidence:
     coverage_floor: float | None = None
     production: int | None = None
     mismatches: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    """Why the sample is not the traffic (`evalcore.gates.traffic`)."""
     shortage: str = ""
     """Says where the items of too small a sample come from; a reason `insufficient_sample` quotes it."""
 
@@ -143,6 +145,11 @@ def sample_is_large_enough(milestone: Milestone, judged: Mapping[str, Judged], e
         yield Reason(Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
 
 
+def sample_is_the_traffic(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> Iterator[Reason]:
+    for why in evidence.incomplete:
+        yield Reason(Code.SAMPLE_INCOMPLETE, why)
+
+
 def coverage_is_above_its_floor(
     milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence
 ) -> Iterator[Reason]:
@@ -165,6 +172,7 @@ GateRule = Callable[[Milestone, Mapping[str, Judged], Evidence], Iterator[Reason
 GATE_RULES: tuple[GateRule, ...] = (
     dataset_is_the_manifests,
     sample_is_large_enough,
+    sample_is_the_traffic,
     coverage_is_above_its_floor,
     a_judge_decides,
 )

@@ -16,6 +16,7 @@ from schemas.judges import Milestone
 
 NO_OUTPUT: Final = "the item has no output of the agent's; an expected_output is never judged as one"
 NO_ANSWER: Final = "the agent gave no output"
+NO_INPUT: Final = "neither the trace's record nor Opik has its input"
 REFERENCES: Final = ("expected_output", "reference")
 """Fields with which an output may be compared; an item may lack them."""
 

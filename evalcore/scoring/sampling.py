@@ -1,8 +1,8 @@
-"""Draws the traces that a gate judges: a bounded uniform sample of a window, whatever order they came in. Pure.
+"""Draws the turns that a gate judges: a bounded uniform sample of a window, whatever order they came in. Pure.
 
-Each trace has a number, a hash of its id. A pool keeps the traces with the lowest numbers of an hour; the lowest of
-several hours' pools are a uniform sample of those hours, as long as it is no larger than a pool. A trace that is
-delivered again has the same number, so it changes nothing.
+Each turn has a number, a hash of its response id. A pool has one place a turn and keeps the turns with the lowest
+numbers of an hour; the lowest of several hours' pools are a uniform sample of those hours, as long as no pool's edge
+lies below them. A turn that is delivered again has the same number, so it changes nothing but its place.
 """
 
 from __future__ import annotations
@@ -12,58 +12,83 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from heapq import nsmallest
-from itertools import chain
 
 POOL = 600
-"""Traces that a pool keeps: what the largest production sample takes (PC5 §5.5: 500 to 1,000 with the other parts)."""
+"""Turns that a pool keeps: what the largest production sample takes (PC5 §5.5: 500 to 1,000 with the other parts)."""
 _BITS = 44
-_LAYOUT = struct.Struct(">16sQIQ")
+_LAYOUT = struct.Struct(">8sQ16sIQQ")
+TURN = 8
+"""Bytes of a turn's hash, with which a member begins."""
 
 
 @dataclass(frozen=True)
-class PooledTrace:
-    """A trace that may be drawn. `ended` in ms; `partition` and `offset` are of its record on the topic of traces."""
+class PooledTurn:
+    """A turn that may be drawn, by its last trace. `turn`: the hash of its response id; `ended` and `stamp` in ms, the
+    latter of its record, which `partition` and `offset` say on the topic of traces."""
 
-    trace: bytes
+    turn: bytes
     ended: int
+    trace: bytes
     partition: int
     offset: int
+    stamp: int = 0
 
     @property
     def number(self) -> int:
-        return _hash(b"sample", self.trace)
+        return number_of(self.turn)
 
     def pack(self) -> bytes:
-        return _LAYOUT.pack(self.trace, self.ended, self.partition, self.offset)
+        return _LAYOUT.pack(self.turn, self.ended, self.trace, self.partition, self.offset, self.stamp)
 
     @classmethod
-    def unpack(cls, member: bytes) -> PooledTrace:
+    def unpack(cls, member: bytes) -> PooledTurn:
         return cls(*_LAYOUT.unpack(member))
+
+    def later(self, other: PooledTurn) -> bool:
+        """Tells whether this counts instead of another place of the turn: of traces the one that ended last, of a
+        trace's records the later one."""
+        ours, theirs = (self.ended, self.trace), (other.ended, other.trace)
+        if ours != theirs:
+            return ours > theirs
+        if self.partition == other.partition:
+            return self.offset > other.offset
+        return (self.stamp, self.partition) > (other.stamp, other.partition)
+
+
+def turn_hash(response_id: str) -> bytes:
+    """Returns the hash under which a turn is pooled."""
+    return blake2b(response_id.encode(errors="surrogatepass"), digest_size=TURN, person=b"sample").digest()
+
+
+def number_of(turn: bytes) -> int:
+    """Returns a turn's number, or a trace's: of its first eight bytes."""
+    # 44 bits: a Redis score is a double, and Redis' scripts may write one with 14 digits.
+    return int.from_bytes(turn[:TURN], "big") >> (8 * TURN - _BITS)
 
 
 def share(trace: bytes) -> float:
     """Returns a number from 0 to 1: a judge scores the trace when it is below the judge's sampling rate. All judges of
     one rate score the same traces (PC5 FR-11), and a redelivery changes nothing."""
-    return _hash(b"rate", trace) / (1 << _BITS)
+    return number_of(blake2b(trace, digest_size=8, person=b"rate").digest()) / (1 << _BITS)
 
 
-def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[PooledTrace]:
-    """Returns, of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was
-    posted twice counts once, by its later record."""
-    found: dict[bytes, tuple[int, int, int]] = {}
-    for trace, ended, partition, offset in chain.from_iterable(map(_LAYOUT.iter_unpack, map(b"".join, pools))):
-        if since < ended <= until:
-            place = ended, partition, offset
-            found[trace] = max(found.get(trace, place), place)
-    lowest = nsmallest(size, ((_hash(b"sample", trace), trace) for trace in found))
-    return [PooledTrace(trace, *found[trace]) for _, trace in lowest]
+def in_window(pool: Iterable[bytes], since: int, until: int) -> dict[bytes, PooledTurn]:
+    """Returns the pool's turns that ended after the second `since` and by the second `until`, by their hashes."""
+    found: dict[bytes, PooledTurn] = {}
+    for fields in _LAYOUT.iter_unpack(b"".join(pool)):
+        if since < fields[1] // 1000 <= until:
+            one = PooledTurn(*fields)
+            known = found.get(one.turn)
+            if known is None or one.later(known):
+                found[one.turn] = one
+    return found
+
+
+def draw(turns: Iterable[PooledTurn], size: int) -> list[PooledTurn]:
+    """Returns the `size` turns with the lowest numbers."""
+    return nsmallest(size, turns, key=lambda one: (one.number, one.turn))
 
 
 def fingerprint(items: Iterable[str]) -> str:
     """Returns a hash of the items, the same in any order."""
     return sha256("\n".join(sorted(items)).encode()).hexdigest()[:32]
-
-
-def _hash(purpose: bytes, trace: bytes) -> int:
-    # 44 bits: a Redis score is a double, and Redis' scripts may write one with 14 digits.
-    return int.from_bytes(blake2b(trace, digest_size=8, person=purpose).digest(), "big") >> (64 - _BITS)

@@ -98,4 +98,11 @@ def _sample(outcome: GateRun) -> SampleFacts | None:
         return outcome.sample
     size = len(golden.items)
     fingerprint = hashlib.sha256(orjson.dumps(golden.items, option=orjson.OPT_NON_STR_KEYS)).hexdigest()[:32]
-    return SampleFacts("dataset", fingerprint, size, None, Composition(golden=size), None)
+    return SampleFacts(
+        scope="dataset",
+        fingerprint=fingerprint,
+        size=size,
+        window_seconds=None,
+        composition=Composition(golden=size),
+        frozen_at=None,
+    )

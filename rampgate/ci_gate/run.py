@@ -153,7 +153,14 @@ def sample_facts(gate: Gate) -> SampleFacts:
     golden = sum(item.context == "offline" for item in gate.items)
     composition = Composition(golden, len(gate.items) - golden)
     known = fingerprint(item.id for item in gate.items)
-    return SampleFacts(SCOPE, known, len(gate.items), None, composition, None)
+    return SampleFacts(
+        scope=SCOPE,
+        fingerprint=known,
+        size=len(gate.items),
+        window_seconds=None,
+        composition=composition,
+        frozen_at=None,
+    )
 
 
 async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:

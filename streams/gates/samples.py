@@ -23,13 +23,16 @@ from itertools import islice
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
+from agents.codec import loads
 from agents.gates.ports import Item, Sample
-from agents.join.counting import HOUR
 from agents.join.step import until_recorded
-from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, pool_key
+from agents.join.turn import decode_turn
+from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
+from agents.traces import trace_bytes
 from evalcore.gates.composition import (
     ADVERSARIAL,
     GOLDEN,
@@ -45,15 +48,17 @@ from evalcore.gates.composition import (
 )
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
+from evalcore.gates.traffic import Drawn, facts_of
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import NO_ANSWER, served, turn_of
-from evalcore.scoring.sampling import PooledTrace, draw, fingerprint, share
+from evalcore.scoring.items import NO_ANSWER, NO_INPUT, served
+from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
-from schemas.manifests import Dataset
+from schemas.manifests import Dataset, GateDefaults
 from schemas.ramp_steps import RampStep
-from schemas.verdicts import Composition, SampleFacts
+from schemas.verdicts import Composition, SampleFacts, TrafficFacts
 from streams.gates.candidate import CandidateAnswers, Seal, Sealing
+from streams.gates.traffic import Scope, Window, read_window
 
 OPIK_LOOKUPS_AT_ONCE = 16
 TEXTS = ("input", "output")
@@ -77,7 +82,7 @@ class SampledTrace:
     """A pooled trace and its content, as judges read it. `digest` is the hash of its record, empty where Opik added to
     it."""
 
-    pooled: PooledTrace
+    pooled: PooledTurn
     content: dict[str, Any]
     digest: bytes
 
@@ -98,37 +103,21 @@ class PooledTraces:
         self._clock, self._in_opik, self._state_is_complete = clock, in_opik, state_is_complete
         self._opik_lookups = asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE)
 
-    async def drawn(
-        self, vertical: str | None, agent: str, version: str | None, window_seconds: int, size: int
-    ) -> list[PooledTrace]:
-        """At most `size` traces that ended in the last `window_seconds`; of any version, from production, where
-        `version` is None."""
-        now = self._clock.now_ms()
-        since = now - window_seconds * 1000
-        keys = [pool_key(vertical, agent, version, hour) for hour in range(since // HOUR, now // HOUR + 1)]
+    async def window(self, scope: Scope, window_seconds: int, turns: Sequence[Key] = ()) -> Window:
+        """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
         async with self._state_is_complete():
-            pools = await self._store.pools(keys)
-        return draw(pools, since, now, size)
+            return await read_window(self._store, scope, self._clock.now_ms(), window_seconds, turns)
 
-    async def read(self, drawn: Sequence[PooledTrace]) -> list[SampledTrace]:
-        """The traces with their content. Leaves out traces whose record is gone, that have no input and output in the
-        record or in Opik, or whose turn has not ended; of a turn with several traces only the one that ended last
-        stays."""
+    async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
+        """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
+        its place by now, as on a topic that was made again. What neither the record nor Opik has stays missing: a
+        sample without such turns would flatter the agent."""
         records = await self._records.fetch([(self._topic, one.partition, one.offset) for one in drawn])
-        latest: dict[object, SampledTrace] = {}
-        for pooled, record in zip(drawn, records, strict=True):
-            one = _of_an_ended_turn(pooled, record)
-            if one is not None:
-                turn = turn_of(one.content) or pooled.trace
-                earlier = latest.get(turn)
-                if earlier is None or _ended(one) > _ended(earlier):
-                    latest.pop(turn, None)  # traces stay in the order in which they were drawn
-                    latest[turn] = one
-        found = list(latest.values())
+        pairs = zip(drawn, records, strict=True)
+        found = [one for one in (_of_record(pooled, record, scope) for pooled, record in pairs) if one is not None]
         await asyncio.gather(*(self._complete(one) for one in found if not one.content.keys() >= {*TEXTS}))
-        # An output of null stays: the agent gave none, and a sample without such turns would flatter it.
-        return [one for one in found if one.content.get("input") is not None and "output" in one.content]
+        return found
 
     async def _complete(self, one: SampledTrace) -> None:
         async with self._opik_lookups:
@@ -137,21 +126,24 @@ class PooledTraces:
         one.digest = b""
 
 
-def _of_an_ended_turn(pooled: PooledTrace, record: Record | None) -> SampledTrace | None:
+def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> SampledTrace | None:
     if record is None or record.value is None:
         return None
-    content = orjson.loads(record.value)
-    if not isinstance(content, dict) or content.get("ended_at") is None:
+    try:
+        content = loads(record.value)
+        metadata, trace = content["metadata"], trace_bytes(content["trace_id"])
+        whose = metadata["agent_id"], scope.version and metadata["agent_version"]
+        turn = turn_hash(content["response_id"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None  # another topic's record
+    if (trace, turn, *whose) != (pooled.trace, pooled.turn, scope.agent, scope.version):
         return None
     return SampledTrace(pooled, content, hashlib.blake2b(record.value, digest_size=16).digest())
 
 
-def _ended(one: SampledTrace) -> tuple[int, int]:
-    return one.pooled.ended, one.pooled.offset
-
-
-SEALED = 2
+SEALED = 3
 """Tells sealed samples, draws and inputs from those of releases before, which would all count as forged."""
+_TRAFFIC = TypeAdapter(TrafficFacts)
 Refused = Callable[[str], None]
 """Is told what in Redis had no valid seal: a sample, a draw or an input."""
 
@@ -213,12 +205,13 @@ class ProductionInputs:
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
     ) -> dict[bytes, bytes]:
         window = registry.gates.window_seconds[milestone]
-        drawn = await self._traces.drawn(step.vertical, step.agent_id, None, window, SPARE * size)
-        new = [one for one in drawn if one.trace not in frozenset(known)]
+        scope = Scope(step.agent_id, None, step.vertical)
+        there = await self._traces.window(scope, window)
+        new = [one for one in draw(there.drawable, SPARE * size) if one.trace not in frozenset(known)]
         found: dict[bytes, bytes] = {}
         while new and len(found) < size - len(known):
             chunk, new = new[:INPUTS_AT_ONCE], new[INPUTS_AT_ONCE:]
-            read = await self._traces.read(chunk)
+            read = await self._traces.read(chunk, scope)
             found |= {one.pooled.trace: content for one in read if (content := _input_of(one.content))}
         return dict(islice(found.items(), size - len(known)))
 
@@ -286,9 +279,11 @@ class FrozenSamples:
             frozen_at=drawn["frozen_at"],
             topped_up=len(more),
             dataset_version=dataset_version(taking_part),
+            **vars(_TRAFFIC.validate_python(drawn["traffic"])),
         )
         lost = drawn["lost"] + len(drawn["members"]) - len(own)
-        return Sample(items, facts, tuple(run.mismatches), looked(request.step, registry, facts, lost))
+        shortage = looked(request.step, registry, facts, lost)
+        return Sample(items, facts, tuple(run.mismatches), shortage)
 
     async def _drawn(
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
@@ -301,7 +296,8 @@ class FrozenSamples:
             if traces is not None:
                 return orjson.loads(content), traces
         drawn = orjson.loads(content)
-        return drawn, await self._traces.read([PooledTrace.unpack(bytes.fromhex(one)) for one in drawn["members"]])
+        members = [PooledTurn.unpack(bytes.fromhex(one)) for one in drawn["members"]]
+        return drawn, await self._traces.read(members, _scope(step, drawn["scope"]))
 
     async def _freeze(
         self, key: Key, held: bytes, seal: Seal, step: RampStep, milestone: Milestone, registry: Registry
@@ -310,11 +306,12 @@ class FrozenSamples:
         that one holds."""
         now, sample = self._clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
-        version = step.agent_version if sample.scope == "version" else None
-        drawn = await self._traces.drawn(step.vertical, step.agent_id, version, window, wanted)
-        traces = await self._traces.read(drawn)
+        scope = _scope(step, sample.scope)
+        there = await self._traces.window(scope, window)
+        drawn = draw(there.drawable, wanted)
+        traces = await self._traces.read(drawn, scope)
         inputs: list[bytes] = []
-        if version is not None and sample.candidate is not None and len(traces) < wanted:
+        if scope.version is not None and sample.candidate is not None and len(traces) < wanted:
             own = {one.pooled.trace for one in traces}
             found = await self._inputs.drawn(step, milestone, registry, wanted)
             inputs = [trace for trace in found if trace not in own][: wanted - len(traces)]
@@ -324,6 +321,7 @@ class FrozenSamples:
                 "members": [one.pooled.pack().hex() for one in traces],
                 "inputs": [trace.hex() for trace in inputs],
                 "lost": len(drawn) - len(traces),
+                "traffic": await self._account(scope, window, there, len(drawn), traces, registry.gates),
                 "window_seconds": window,
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
@@ -335,6 +333,20 @@ class FrozenSamples:
         (held,) = await self._store.read([key])
         theirs = _opened(seal, key, held, "sample", self._refused)
         return (theirs, None) if theirs else (content, traces)
+
+    async def _account(
+        self, scope: Scope, seconds: int, there: Window, drawn: int, traces: Sequence[SampledTrace], gates: GateDefaults
+    ) -> TrafficFacts:
+        """The window's account. The sample's signals are read in one step with the counts that they are compared with:
+        a thumb between two reads would look like a loss."""
+        keys = turn_keys(str(one.content["response_id"]) for one in traces)
+        then = await self._traces.window(scope, seconds, keys)
+        turns = [decode_turn(stored) for stored in then.turns if stored]
+        sampled = {
+            "rated": sum(turn.thumbs is not None and turn.thumbs.value != 0 for turn in turns),
+            "rerolled": sum(turn.reroll is not None and turn.reroll.value != 0 for turn in turns),
+        }
+        return facts_of(there.traffic, Drawn(drawn, len(traces), then.population, then.carry, sampled), gates)
 
     async def _sources(self, inputs: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
         """What went into each trace, without those that are gone."""
@@ -377,8 +389,14 @@ class FrozenSamples:
             raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error
 
 
+def _scope(step: RampStep, scope: str) -> Scope:
+    return Scope(step.agent_id, step.agent_version if scope == "version" else None, step.vertical)
+
+
 def _item(one: SampledTrace) -> Item:
-    trace, missing = one.pooled.trace, "" if one.content["output"] is not None else NO_ANSWER
+    trace, missing = one.pooled.trace, "" if one.content.get("output") is not None else NO_ANSWER
+    if one.content.get("input") is None:
+        missing = missing or NO_INPUT
     return Item(trace.hex(), "online", one.content, share=share(trace), missing=missing, digest=one.digest)
 
 

@@ -16,8 +16,10 @@ import structlog
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
+from agents.gates.pools import PRODUCTION
 from agents.join.join import latest_first
 from agents.join.turn import code_of, trace_began
+from agents.join.versions import Came
 from agents.own_calls import is_own
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
@@ -333,6 +335,10 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
             for signal in DECLARED.values()
             if held.get(signal.score) is not None
         },
+        agent=text(metadata.get("agent_id")),
+        agent_version=text(metadata.get("agent_version")),
+        production=text(metadata.get("environment")).lower() in PRODUCTION,
+        came=Came.NOT_COME if trace.get("end_time") else Came.RUNNING,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.join.counting import CONSUMED, GAP, GAPS, HOUR
+from agents.join.counting import CONSUMED, GAP, GAPS, HOUR, UNREADABLE
 from agents.keys import CONSERVATION
 from agents.ports import Store
 from schemas.answers import Balance, Conservation
@@ -30,7 +30,7 @@ async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms
 def balance(hours: Iterable[dict[str, int]]) -> Balance:
     """The sum of hours. Pure. A field is `consumed`, `gap`, `gaps`, a state, or `<state>:<reason>`; an unknown one
     shows in the difference."""
-    other = {CONSUMED: 0, GAP: 0, GAPS: 0}
+    other = dict.fromkeys((CONSUMED, GAP, GAPS, UNREADABLE), 0)
     states = dict.fromkeys(State, 0)
     reasons: dict[str, dict[str, int]] = {state.value: {} for state in WITH_REASONS}
     for fields in hours:
@@ -49,5 +49,6 @@ def balance(hours: Iterable[dict[str, int]]) -> Balance:
         difference=other[CONSUMED] - sum(states.values()),
         gap=other[GAP],
         gaps=other[GAPS],
+        unreadable=other[UNREADABLE],
         reasons={state: {k: v for k, v in sorted(found.items()) if v} for state, found in reasons.items()},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from agents.join.counting import (
     MISSING_TRACE,
     short_name,
 )
+from agents.join.versions import NO_CLASS
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Clock, Store
 from schemas.answers import Coverage, CoverageAnswer
@@ -60,23 +61,26 @@ async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
 
 
 def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
-    """The sum of parts. Pure. A vertical's name may hold a `|`, class and second never do: fields are read from the
-    end."""
+    """The sum of parts by coverage class. Pure."""
     out: Counts = {}
+    for vertical, token, turns in counted(found):
+        if token[0] != NO_CLASS:
+            key = vertical, CLASSES[int(token[0])]
+            out[key] = out.get(key, 0) + turns
+    return out
+
+
+def counted(found: Iterable[tuple[Piece, dict[str, int]]]) -> Iterator[tuple[str, str, int]]:
+    """Yield (vertical, token, turns) of each field that lies in its part. A vertical's name may hold a `|`, tokens and
+    seconds never do: fields are read from the end."""
     for part, fields in found:
         for name, turns in fields.items():
-            if part.whole:
-                vertical, _, kind = name.rpartition("|")
-                if kind not in CLASSES:
-                    continue
-            else:
-                rest, _, second = name.rpartition("|")
+            if not part.whole:
+                name, _, second = name.rpartition("|")
                 if not part.first <= int(second) <= part.last:
                     continue
-                vertical, _, number = rest.rpartition("|")
-                kind = CLASSES[int(number)]
-            out[vertical, kind] = out.get((vertical, kind), 0) + turns
-    return out
+            vertical, _, token = name.rpartition("|")
+            yield vertical, token, turns
 
 
 def label_of(vertical: str, registered: Collection[str]) -> str:

@@ -17,25 +17,29 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MasterDownError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
 from agents.keys import DUE, TURN, Key
-from agents.ports import Change, Unavailable
+from agents.ports import Change, Seen, Unavailable
+from evalcore.scoring.sampling import number_of
 from streams.redis.clients import client_of, close_client
 from streams.redis.lease import RedisLease
 from streams.retry import Retry
 
 # Applies a `Change`, or nothing where a check fails; returns the numbers of the keys whose check failed.
 #
-# ARGV[1]: a msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue, pools, early].
+# ARGV[1]: a msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue, pools, early, places].
 #   lengths  of the values that the first keys must hold: these keys are checked
 #   swaps    lengths of the new values of the first of the checked keys, which end at `expires`
 #   sets     [number of the key, length of its value, expires, ...]
 #   counts   [key, expires, [field, by, ...], ...]
 #   due      [at, id, ...]; undue: ids that leave the index; early: as due, but none is put off
 #   pools    [key, expires, keep, [number, length of member, ...], ...]
+#   places   [key, edge's key, expires, keep, [number, had a place, length of member, ...], ...]; a turn that leaves has
+#            its hash alone. A turn that had a place is looked for; `later` is `PooledTurn.later`.
 # ARGV[2]: all values in one piece, expected ones first, from which they are cut in order: one argument packs many times
 # faster than thousands do. Loops go in steps of 4,000, since Lua's `unpack` has a limit.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
-local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools, early = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools, early, places =
+  unpack(cmsgpack.unpack(ARGV[1]))
 local failed, at = {}, 1
 for from = 1, #lengths, 4000 do
   local last = math.min(from + 3999, #lengths)
@@ -73,6 +77,47 @@ for i = 1, #pools, 4 do
   for from = 1, #members, 4000 do call('ZADD', key, unpack(members, from, math.min(from + 3999, #members))) end
   call('ZREMRANGEBYRANK', key, pools[i + 2], -1)
   call('PEXPIREAT', key, pools[i + 1])
+end
+local function later(a, b)
+  local x, y = {struct.unpack('>I8I4I4I4I4I4I8I8', a, 9)}, {struct.unpack('>I8I4I4I4I4I4I8I8', b, 9)}
+  for i = 1, 5 do
+    if x[i] ~= y[i] then return x[i] > y[i] end
+  end
+  if x[6] == y[6] then return x[7] > y[7] end
+  if x[8] ~= y[8] then return x[8] > y[8] end
+  return x[6] > y[6]
+end
+for i = 1, #places, 5 do
+  local key, rim, keep, members = places[i], places[i + 1], places[i + 3], places[i + 4]
+  local edge, beyond, fresh = tonumber(call('HGET', rim, 'edge') or math.huge), 0, {}
+  for m = 1, #members, 3 do
+    local number, had, length = members[m], members[m + 1], members[m + 2]
+    local member = sub(values, at, at + length - 1)
+    at = at + length
+    if number >= edge then
+      beyond = beyond + (length > 8 and 1 or 0) - had
+    elseif had == 0 then
+      fresh[#fresh + 1] = number
+      fresh[#fresh + 1] = member
+    else
+      local stays = length > 8
+      for _, held in ipairs(call('ZRANGEBYSCORE', key, number, number)) do
+        if sub(held, 1, 8) == sub(member, 1, 8) then
+          if stays and not later(member, held) then stays = false else call('ZREM', key, held) end
+        end
+      end
+      if stays then call('ZADD', key, number, member) end
+    end
+  end
+  for from = 1, #fresh, 4000 do call('ZADD', key, unpack(fresh, from, math.min(from + 3999, #fresh))) end
+  local first = call('ZCARD', key) > keep and call('ZRANGE', key, keep, keep, 'WITHSCORES')[2]
+  if first then
+    beyond = beyond + call('ZREMRANGEBYSCORE', key, first, '+inf')
+    call('HSET', rim, 'edge', first)
+  end
+  if beyond ~= 0 then call('HINCRBY', rim, 'beyond', beyond) end
+  call('PEXPIREAT', key, places[i + 2])
+  call('PEXPIREAT', rim, places[i + 2])
 end
 for from = 1, #due, 4000 do call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
 for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
@@ -165,10 +210,16 @@ class RedisStore:
             members = [part for member, number in pool.members.items() for part in (number, len(member))]
             pools += (prefix + key, pool.expires, pool.keep, members)
             values += pool.members
+        places: list[Any] = []
+        for key, place in change.places.items():
+            turns = [(turn, had, member or turn) for turn, (had, member) in place.turns.items() if had or member]
+            members = [part for turn, had, member in turns for part in (number_of(turn), int(had), len(member))]
+            places += (prefix + key, prefix + place.edge, place.expires, place.keep, members)
+            values += [member for _, _, member in turns]
         names = [prefix + key for key in keys]
         swapped = list(map(len, swaps.after))
         index = prefix + DUE.key()
-        step = _pack([names, lengths, swapped, swaps.expires, sets, counts, index, due, undue, pools, early])
+        step = _pack([names, lengths, swapped, swaps.expires, sets, counts, index, due, undue, pools, early, places])
         held = b"".join(values)
         failed = await self.call(lambda: self._apply(args=[step, held]))
         return [keys[int(number) - 1] for number in failed]
@@ -180,10 +231,25 @@ class RedisStore:
 
     async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
         found = await self._each(keys, 500, lambda pipe, name: pipe.hgetall(name))
-        return [{name.decode(): int(by) for name, by in fields.items()} for fields in found]
+        return list(map(_numbers, found))
 
     async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
         return await self._each(keys, 100, lambda pipe, name: pipe.zrange(name, 0, -1))
+
+    async def at_once(self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key]) -> Seen:
+        async def ask() -> list[Any]:
+            pipe = self._redis.pipeline(transaction=True)
+            for key in values:
+                pipe.get(self._prefix + key)
+            for key in counts:
+                pipe.hgetall(self._prefix + key)
+            for key in pools:
+                pipe.zrange(self._prefix + key, 0, -1)
+            return cast("list[Any]", await pipe.execute())
+
+        found = await self.call(ask)
+        first, second = len(values), len(values) + len(counts)
+        return Seen([value or b"" for value in found[:first]], list(map(_numbers, found[first:second])), found[second:])
 
     async def _each(self, keys: Sequence[Key], at_once: int, command: Callable[[Any, str], Any]) -> list[Any]:
         """The results of one command for each key, in order; so many are sent at once."""
@@ -250,6 +316,10 @@ class RedisStore:
         pool = self._redis.connection_pool
         await pool.update_active_connections_for_reconnect()
         await pool.disconnect(inuse_connections=False)
+
+
+def _numbers(fields: dict[bytes, bytes]) -> dict[str, int]:
+    return {name.decode(): int(by) for name, by in fields.items()}
 
 
 def demoted(error: ResponseError) -> bool:

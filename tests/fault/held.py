@@ -10,6 +10,8 @@ import redis
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from agents.join.counting import CLASSES
+from agents.join.versions import NO_CLASS
 from rampgate.local.services.kafka import KafkaCluster
 
 TOPICS = ("thumbs", "rerolls", "traces")
@@ -70,14 +72,15 @@ class Held:
 
     def coverage(self) -> Counter[tuple[str, str]]:
         found: Counter[tuple[str, str]] = Counter()
-        for (_, name), n in self.hashes("c:*").items():
-            vertical, what = name.split("|")
-            found[vertical, what] += n
+        for (_, name), n in self.hashes("c2:*").items():
+            vertical, token = name.split("|")
+            if token[0] != NO_CLASS:
+                found[vertical, CLASSES[int(token[0])]] += n
         return found
 
     def conservation(self) -> dict[str, Counter[str]]:
         found: dict[str, Counter[str]] = {}
-        for (kind, name), n in self.hashes("k:*").items():
+        for (kind, name), n in self.hashes("k2:*").items():
             found.setdefault(kind, Counter())[name] += n
         return found
 

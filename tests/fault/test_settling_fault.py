@@ -26,11 +26,11 @@ async def test_a_trace_that_arrives_during_a_search_is_still_asked_for_its_judge
     parked = Turn(thumbs=Signal(1, then, b"\\1", mark=Mark.PARKED, origin=THUMBS.origin, parked_at=clock.ms))
     trace = bytes.fromhex("01a1fd3723eb73ae8cdfcff83f22a3c5")
     arrived = Turn(trace=trace, project="p", vertical="v", time=then, thumbs=thumb)
-    store.values["t:r"] = (encode_turn(parked), FOREVER)
+    store.values["t2:r"] = (encode_turn(parked), FOREVER)
 
     class Traces(MemoryTraces):
         async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
-            store.values["t:r"] = (encode_turn(arrived), FOREVER)  # another step's work, while we search
+            store.values["t2:r"] = (encode_turn(arrived), FOREVER)  # another step's work, while we search
             return {}
 
         async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
@@ -38,4 +38,4 @@ async def test_a_trace_that_arrives_during_a_search_is_still_asked_for_its_judge
 
     ports = Ports(store, MemoryScores(), MemoryDeadLetters(), MemoryLog(), Traces(), clock)
     await revisit(["r"], ports, Policy(), Topics())
-    assert decode_turn(store.values["t:r"][0]).judged == 1
+    assert decode_turn(store.values["t2:r"][0]).judged == 1

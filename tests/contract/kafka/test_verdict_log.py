@@ -27,7 +27,9 @@ from tests.memory_ports import ManualClock, MemoryStore
 
 LOOKBACK = 7 * 86_400_000
 MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
-SAMPLE = SampleFacts("version", "f", 1, None, Composition(), None)
+SAMPLE = SampleFacts(
+    scope="version", fingerprint="f", size=1, window_seconds=None, composition=Composition(), frozen_at=None
+)
 SCORE = JudgeScore(0.9, 0.5, True, Enforcement.BLOCK, n=1, judge_version="1")
 
 

@@ -53,7 +53,7 @@ async def test_any_bytes_of_any_length_come_back_as_they_were(store: Either, siz
 
 
 async def test_names_may_hold_any_text(store: Either) -> None:
-    names = ["t:" + name for name in ("ü", "a b", "日本語", '"', "{x}", "*", "\n", "x" * 512)]
+    names = ["t2:" + name for name in ("ü", "a b", "日本語", '"', "{x}", "*", "\n", "x" * 512)]
     assert await store.apply(Change(sets={name: (name.encode(), far()) for name in names})) == []
     assert await store.read(names) == [name.encode() for name in names]
     assert await all_turns(store) == {name[2:]: name.encode() for name in names}
@@ -104,12 +104,12 @@ async def test_of_two_steps_that_read_the_same_one_applies(store: Either) -> Non
 
 
 async def test_a_value_is_gone_after_its_expiry_and_its_absence_can_be_checked(store: Either) -> None:
-    await store.apply(Change(sets={"t:brief": (b"1", now_ms() + BRIEF), "t:long": (b"2", far())}))
-    assert await store.read(["t:brief", "t:long"]) == [b"1", b"2"]
+    await store.apply(Change(sets={"t2:brief": (b"1", now_ms() + BRIEF), "t2:long": (b"2", far())}))
+    assert await store.read(["t2:brief", "t2:long"]) == [b"1", b"2"]
     await over()
-    assert await store.read(["t:brief", "t:long"]) == [b"", b"2"]
+    assert await store.read(["t2:brief", "t2:long"]) == [b"", b"2"]
     assert await all_turns(store) == {"long": b"2"}
-    assert await store.apply(Change(checks={"t:brief": b""}, sets={"t:brief": (b"3", far())})) == []
+    assert await store.apply(Change(checks={"t2:brief": b""}, sets={"t2:brief": (b"3", far())})) == []
 
 
 async def test_a_value_that_expired_before_it_was_set_is_absent_and_takes_the_old_one_along(store: Either) -> None:
@@ -200,11 +200,11 @@ async def test_two_claimants_never_get_the_same_turn(store: Either) -> None:
 
 
 async def test_a_cell_is_started_once_and_says_what_it_holds(store: Either) -> None:
-    assert await store.start_at("w:x:0", b"5", far(), b"") == b"5"
-    assert await store.start_at("w:x:0", b"9", far(), b"") == b"5", "somebody was first"
-    assert await store.start_at("w:x:0", b"9", far(), b"5") == b"9"
+    assert await store.start_at("w2:x:0", b"5", far(), b"") == b"5"
+    assert await store.start_at("w2:x:0", b"9", far(), b"") == b"5", "somebody was first"
+    assert await store.start_at("w2:x:0", b"9", far(), b"5") == b"9"
     assert await store.start_at("nobody", b"9", far(), b"5") == b"", "what is absent is not what was expected"
-    assert await store.read(["w:x:0", "nobody"]) == [b"9", b""]
+    assert await store.read(["w2:x:0", "nobody"]) == [b"9", b""]
 
 
 async def test_a_cell_that_expired_is_started_anew(store: Either) -> None:
@@ -219,9 +219,9 @@ async def test_every_turn_is_listed_by_the_page_and_nothing_else_is(
 ) -> None:
     monkeypatch.setattr(state, "PAGE", 100)
     turns = {f"r-{n}": b"blob %d" % n for n in range(1_500)}
-    sets = {"t:" + rid: (blob, far()) for rid, blob in turns.items()}
-    await store.apply(Change(sets=sets | {"s:session": (b"s", far()), "w:x:0": (b"1", far())}, due={"r-1": 1}))
-    await store.apply(Change(counts={"c:1": (far(), {"a": 1})}))
+    sets = {"t2:" + rid: (blob, far()) for rid, blob in turns.items()}
+    await store.apply(Change(sets=sets | {"s2:session": (b"s", far()), "w2:x:0": (b"1", far())}, due={"r-1": 1}))
+    await store.apply(Change(counts={"c2:1": (far(), {"a": 1})}))
     seen: dict[str, bytes] = {}
     async for page in pages(store):
         seen.update(page)
@@ -230,17 +230,17 @@ async def test_every_turn_is_listed_by_the_page_and_nothing_else_is(
 
 async def test_a_step_of_many_thousand_cells_is_one_step(store: Either) -> None:
     """More than Redis' Lua can take off its stack at once: 12,000 keys, 9,001 due times, 9,001 no longer due."""
-    keys = [f"t:{n}" for n in range(12_000)]
+    keys = [f"t2:{n}" for n in range(12_000)]
     sets = {key: (key.encode(), far()) for key in keys}
     due = {f"d{n}": 1 for n in range(9_001)}
     assert await store.apply(Change(checks=dict.fromkeys(keys, b""), sets=sets, due=dict(due))) == []
     assert await store.read(keys) == [key.encode() for key in keys]
-    checks = {key: key.encode() for key in keys} | {"t:3999": b"x", "t:4000": b"x", "t:11999": b"x"}
-    assert await store.apply(Change(checks=checks, sets=sets)) == ["t:3999", "t:4000", "t:11999"]
+    checks = {key: key.encode() for key in keys} | {"t2:3999": b"x", "t2:4000": b"x", "t2:11999": b"x"}
+    assert await store.apply(Change(checks=checks, sets=sets)) == ["t2:3999", "t2:4000", "t2:11999"]
     undue: dict[str, int | None] = dict.fromkeys(due)
     assert await store.apply(Change(due={**undue, "left": 1})) == []
     assert await store.claim_due(10, 20_000, 1) == ["left"]
-    counts = {f"c:{n}": (far(), {"a": n + 1}) for n in range(1_200)}
+    counts = {f"c2:{n}": (far(), {"a": n + 1}) for n in range(1_200)}
     assert await store.apply(Change(counts=counts)) == []
     assert await store.counts(list(counts)) == [{"a": n + 1} for n in range(1_200)]
 
@@ -248,8 +248,8 @@ async def test_a_step_of_many_thousand_cells_is_one_step(store: Either) -> None:
 @pytest.mark.parametrize("prefix", ["rg[1]:", "a*b?", "\\x^-:", "ü{t}:"])
 async def test_a_prefix_may_be_any_text_and_keeps_stores_apart(redis_url: str, prefix: str) -> None:
     mine, other = RedisStore(redis_url, prefix), RedisStore(redis_url, "rg1:")
-    await put(mine, **{"t:a": b"1"})
-    await put(other, **{"t:b": b"2"})
+    await put(mine, **{"t2:a": b"1"})
+    await put(other, **{"t2:b": b"2"})
     assert await all_turns(mine) == {"a": b"1"}
     assert await all_turns(other) == {"b": b"2"}
     await mine.close()

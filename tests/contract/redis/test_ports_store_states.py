@@ -14,8 +14,8 @@ from agents.ports import Change, Swaps
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, memory_store, now_ms
 
-KEYS = st.sampled_from(["t:a", "t:b", "t:ü", "s:a", "w:x:0"])
-COUNTERS = st.sampled_from(["c:1", "c:2"])
+KEYS = st.sampled_from(["t2:a", "t2:b", "t2:ü", "s2:a", "w2:x:0"])
+COUNTERS = st.sampled_from(["c2:1", "c2:2"])
 IDS = st.sampled_from(["a", "b", "c", "ü"])
 VALUES = st.binary(max_size=40) | st.sampled_from([255, 256, 65_535, 65_536]).map(lambda size: b"v" * size)
 GONE = st.sampled_from([False, False, False, True])
@@ -82,8 +82,8 @@ class Both(RuleBasedStateMachine):
 
     @invariant()
     def hold_the_same(self) -> None:
-        self.same("read", ["t:a", "t:b", "t:ü", "s:a", "w:x:0", "nobody"])
-        self.same("counts", ["c:1", "c:2", "nobody"])
+        self.same("read", ["t2:a", "t2:b", "t2:ü", "s2:a", "w2:x:0", "nobody"])
+        self.same("counts", ["c2:1", "c2:2", "nobody"])
 
     @rule()
     def list_turns(self) -> None:

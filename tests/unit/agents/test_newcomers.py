@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from agents.join.counting import NAME_BYTES, short_name
-from agents.keys import LIVE_SCORE_INDEX, TRACE_POOL
+from agents.keys import LIVE_SCORE_INDEX, TURN_POOL
 from agents.newcomers import KNOWN_HOURS, Newcomers
 from schemas.outcomes import Kind
 from schemas.verticals import UNREGISTERED
 from streams.queries.coverage import coverage
-from tests.unit.agents.builders import HOUR, NOW, found_trace, thumb, trace
+from tests.unit.agents.builders import HOUR, NOW, found_trace, thumb, trace, trace_id
 from tests.unit.agents.join.world import World
 from tests.unit.agents.live.live_rig import Rig, live_trace
 
@@ -49,7 +49,7 @@ async def test_made_up_verticals_and_agents_take_a_bounded_number_of_keys_and_ar
     assert len(names) == MOST + 1
     assert UNREGISTERED in names
     assert sum(world.coverage().values()) == MADE_UP, "every turn is counted, under whichever name"
-    pools = [key for key in world.store.lowest if key.startswith(TRACE_POOL.prefix)]
+    pools = [key for key in world.store.lowest if key.startswith(TURN_POOL.prefix)]
     assert len(pools) <= MOST * 4
     assert refused == {"vertical": MADE_UP - MOST, "agent": MADE_UP - MOST}
 
@@ -66,7 +66,7 @@ async def test_what_a_made_up_vertical_brings_is_joined_and_moves_coverage_once(
     assert world.coverage() == {(UNREGISTERED, "both_present"): 1}
 
 
-def test_registered_verticals_and_known_agents_are_never_turned_away() -> None:
+async def test_registered_verticals_and_known_agents_are_never_turned_away() -> None:
     newcomers = Newcomers({"shopping"}, MOST)
     assert newcomers.pooled_since("ours", "v1", NOW) is not None
     for number in range(MADE_UP):
@@ -74,7 +74,19 @@ def test_registered_verticals_and_known_agents_are_never_turned_away() -> None:
     assert newcomers.pooled_since("ours", "v1", NOW + 1) is not None
     assert newcomers.pooled_since("another", "v1", NOW + 1) is None
     world = world_of(most=0)
-    assert world.ports.newcomers.placed(found_trace("r", vertical="shopping"), NOW).vertical == "shopping"
+    found = found_trace("r", vertical="shopping")
+    await world.ports.newcomers.place([found], world.store, NOW, HOUR)
+    assert found.vertical == "shopping"
+
+
+async def test_a_version_that_the_state_knows_is_known_after_a_restart_however_many_new_ones_came_first() -> None:
+    world = world_of(most=1)
+    await world.tell(Kind.TRACE, of_agent(1))
+    world.ports = replace(world.ports, newcomers=Newcomers(("made-up-1", "made-up-2"), most=0))
+    event = of_agent(1) | {"response_id": "another", "trace_id": trace_id("another")}
+    await world.tell(Kind.TRACE, event, of_agent(2))
+    held = [len(members) for key, (_, members) in world.store.lowest.items() if key.startswith(TURN_POOL.prefix)]
+    assert sorted(set(held)) == [2], "the known version has both turns in its pools, the new one none"
 
 
 def test_the_next_hour_takes_new_names_and_what_nobody_hears_of_for_a_day_is_forgotten() -> None:

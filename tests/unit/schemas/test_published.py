@@ -206,7 +206,14 @@ def written() -> list[dict[str, Any]]:
     judged = Judged(collect([Scored(0.6)] * 3, (0.0, 1.0)), limits, (0.0, 1.0), version="1")
     gate = decide(Milestone.PRE_RAMP, {"ux_quality": judged}, Evidence(3, 1))
     moment = Moment("2026-03-01T12:10:22.871+00:00", 21.667)
-    facts = SampleFacts("version", "f" * 32, 3, 86_400, Composition(production=3), "2026-03-01T12:10:01.204+00:00")
+    facts = SampleFacts(
+        scope="version",
+        fingerprint="f" * 32,
+        size=3,
+        window_seconds=86_400,
+        composition=Composition(production=3),
+        frozen_at="2026-03-01T12:10:01.204+00:00",
+    )
     return [
         as_json(verdict)
         for verdict in (

@@ -22,7 +22,7 @@ from streams.retry import WallClock
 from tests.unit.agents.builders import thumb, trace, trace_id
 from tests.unit.agents.join.world import World
 
-CELL = "w:rampgate.thumbs:0"
+CELL = "w2:rampgate.thumbs:0"
 PLACE, OTHER = TP("rampgate.thumbs", 0), TP("rampgate.thumbs", 1)
 
 

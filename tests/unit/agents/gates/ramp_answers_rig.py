@@ -68,7 +68,13 @@ class Scripted:
         whose = cycle([{"metadata": {"vertical": one}} for one in self.verticals] or [{}])
         items = [Item(f"t{number}", "online", next(whose)) for number in range(self.size)]
         facts = SampleFacts(
-            "version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21", dataset_version="7"
+            scope="version",
+            fingerprint="f" * 16,
+            size=self.size,
+            window_seconds=86_400,
+            composition=Composition(production=self.size),
+            frozen_at="2026-11-21",
+            dataset_version="7",
         )
         return Sample(items, facts)
 

@@ -176,7 +176,7 @@ async def test_whatever_the_order_and_however_often_each_record_counts_once(
 
     await asyncio.gather(*map(end, [*order, *again], itertools.cycle(workers)))
     assert state.conservation() == {"consumed": 30, "done": 30}
-    assert state.values[f"w:{TOPIC}:0"][0] == str(offsets[-1] + 1).encode()
+    assert state.values[f"w2:{TOPIC}:0"][0] == str(offsets[-1] + 1).encode()
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)).map(lambda pair: (pair[0], sum(pair)))))

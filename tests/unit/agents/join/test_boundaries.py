@@ -101,13 +101,13 @@ async def test_scores_that_were_written_again_make_a_step_that_read_before_them_
     world = World()
     await world.tell(Kind.TRACE, trace("r"))
     await world.tell(Kind.THUMBS, thumb("r", "up"))
-    before = world.store.values["t:r"][0]
+    before = world.store.values["t2:r"][0]
     world.rewind(Kind.THUMBS)
-    world.store.values["w:rampgate.thumbs:0"] = (b"0", 1 << 46)
+    world.store.values["w2:rampgate.thumbs:0"] = (b"0", 1 << 46)
     written = len(world.scores.log)
     await world.run(Kind.THUMBS, doubtful=True)
     assert len(world.scores.log) > written
-    assert world.store.values["t:r"][0] != before
+    assert world.store.values["t2:r"][0] != before
 
 
 async def test_what_a_replay_holds_back_is_written_soon_after_it() -> None:
@@ -153,7 +153,7 @@ async def test_a_turn_that_changes_late_lives_another_hour() -> None:
     world.traces.known["r"] = found_trace("r", judged=True)
     await world.revisit("r")
     assert world.turn("r").judged
-    assert world.store.values["t:r"][1] == world.clock.ms + HOUR
+    assert world.store.values["t2:r"][1] == world.clock.ms + HOUR
 
 
 async def test_a_first_thumb_at_the_windows_edge_keeps_its_turn_for_another_hour() -> None:
@@ -169,7 +169,7 @@ async def test_a_first_thumb_at_the_windows_edge_keeps_its_turn_for_another_hour
     world.wait(5 * MINUTE)
     await handle(batch, decoded, thumbs.AGENT, world.ports, world.policy, world.topics)
     assert world.score("r") == 1.0
-    assert world.store.values["t:r"][1] == world.clock.ms + HOUR
+    assert world.store.values["t2:r"][1] == world.clock.ms + HOUR
 
 
 @pytest.mark.parametrize(("before_now", "counted"), [(0, 0), (HOUR, HOUR), (DAY, DAY), (DAY + 1, 0), (-1, 0)])

@@ -120,7 +120,7 @@ async def test_the_flag_off_for_a_while_changes_nothing_in_the_end(
         await world.run(*data.draw(st.sampled_from(left)), count=data.draw(st.integers(1, 4)))
         step += 1
     world.switch(write=True)
-    await world.revisit(*[key[2:] for key in world.store.values if key.startswith("t:")])
+    await world.revisit(*[key[3:] for key in world.store.values if key.startswith("t2:")])
     await settled(world, events)
     assert "parked:withheld" not in world.conservation(Kind.THUMBS)
 
@@ -172,7 +172,7 @@ async def test_all_agents_at_once(events: list[tuple[Kind, dict[str, Any]]], see
 
     async def maintenance() -> None:
         for _ in range(5):
-            await world.revisit(*[key[2:] for key in list(world.store.values) if key.startswith("t:")])
+            await world.revisit(*[key[3:] for key in list(world.store.values) if key.startswith("t2:")])
 
     await asyncio.gather(*(worker(*at) for at in world.logs), maintenance())
     await settled(world, events)

@@ -15,7 +15,7 @@ from schemas.outcomes import Kind
 from tests.unit.agents.builders import DAY, NOW, change, thumb, trace
 from tests.unit.agents.join.world import AGENTS, World
 
-KEY = "w:rampgate.thumbs:0"
+KEY = "w2:rampgate.thumbs:0"
 
 
 def batch(world: World, first: int, last: int) -> Batch:
@@ -190,6 +190,7 @@ async def test_every_record_of_a_mixed_batch_ends_in_one_state() -> None:
         "filtered:out_of_window": 1,
         "dead_lettered:unknown_schema": 1,
         "dead_lettered:malformed": 1,
+        "unreadable": 2,
     }
     assert world.conservation(Kind.THUMBS) == {
         CONSUMED: 7,

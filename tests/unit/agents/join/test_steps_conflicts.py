@@ -220,7 +220,7 @@ async def test_a_step_that_can_never_win_gives_up_and_acknowledges_nothing() -> 
     moves = iter(range(10_000))
 
     async def again() -> None:
-        world.store.values["t:r"] = (b"", 0) if next(moves) % 2 else (b"\x90", NOW * 2)
+        world.store.values["t2:r"] = (b"", 0) if next(moves) % 2 else (b"\x90", NOW * 2)
 
     class Restless(Meddled):
         async def apply(self, step: Any) -> list[str]:

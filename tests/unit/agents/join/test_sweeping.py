@@ -85,7 +85,7 @@ async def test_a_sweep_twice_is_a_sweep_once() -> None:
 async def test_a_swept_signal_without_a_trace_waits_and_its_consumer_parks_it_under_its_own_name() -> None:
     world = World()
     assert await sweep(world, reading())
-    assert still_waiting([world.store.values["t:r"][0]]) == 1
+    assert still_waiting([world.store.values["t2:r"][0]]) == 1
     await world.run(Kind.THUMBS)
     assert world.conservation(Kind.THUMBS) == {"consumed": 1, "parked:no_trace": 1}
     await world.tell(Kind.TRACE, trace("r"))

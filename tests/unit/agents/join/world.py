@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
-from agents.join.counting import CLASSES, CONSUMED
+from agents.join.counting import CLASSES, CONSUMED, UNREADABLE
 from agents.join.due_turns import revisit
 from agents.join.step import Agent, Batch, handle
 from agents.join.step_data import Report
 from agents.join.turn import Turn, decode_turn
-from agents.keys import FOREVER, turn_key
+from agents.join.versions import NO_CLASS
+from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, FOREVER, turn_key
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.outcomes import Kind
@@ -145,20 +146,23 @@ class World:
         edges: Counter[tuple[str, str]] = Counter()
         for key, (_, fields) in self.store.counters.items():
             for name, by in fields.items():
-                vertical, _, rest = name.partition("|")
-                if key.startswith("c:"):
-                    assert rest in CLASSES
-                    whole[vertical, rest] += by
-                elif key.startswith("e:"):
-                    edges[vertical, CLASSES[int(rest.partition("|")[0])]] += by
+                vertical, _, token = name.partition("|")
+                if key.startswith(COVERAGE.prefix):
+                    whole[vertical, token] += by
+                elif key.startswith(COVERAGE_EDGE.prefix):
+                    edges[vertical, token.partition("|")[0]] += by
         assert +whole == +edges, "hours and seconds must tell the same"
-        return {key: by for key, by in whole.items() if by}
+        out: Counter[tuple[str, str]] = Counter()
+        for (vertical, token), by in whole.items():
+            if token[0] != NO_CLASS:
+                out[vertical, CLASSES[int(token[0])]] += by
+        return {key: by for key, by in out.items() if by}
 
     def conservation(self, kind: str) -> dict[str, int]:
         """Field -> records, over all hours; without what has gone to 0."""
         total: Counter[str] = Counter()
         for key, (_, fields) in self.store.counters.items():
-            if key.startswith("k:") and key.endswith(f":{kind}"):
+            if key.startswith(CONSERVATION.prefix) and key.endswith(f":{kind}"):
                 total.update(fields)
         return {name: by for name, by in total.items() if by}
 
@@ -169,6 +173,7 @@ class World:
         for kind in kinds():
             counted = self.conservation(kind)
             consumed = counted.pop(CONSUMED, 0)
+            counted.pop(UNREADABLE, 0)  # beside the states
             assert consumed == sum(counted.values()), (kind, consumed, counted)
             ended = sum(end for (of, _), end in self.committed.items() if of == kind)
             assert consumed == ended, f"{consumed} of {ended} {kind} records were counted"

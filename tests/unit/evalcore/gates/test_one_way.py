@@ -109,7 +109,14 @@ def by_stream(
     registry: Registry, milestone: str, items: list[dict[str, Any]], vertical: str | None, model: Model
 ) -> Told:
     sample_items = items_of(items, Milestone(milestone), registry.manifest.get("schema", {}))
-    facts = SampleFacts("version", "f", len(items), 86_400, Composition(production=len(items)), "2026-11-21")
+    facts = SampleFacts(
+        scope="version",
+        fingerprint="f",
+        size=len(items),
+        window_seconds=86_400,
+        composition=Composition(production=len(items)),
+        frozen_at="2026-11-21",
+    )
 
     class Ports:
         async def frozen(self, *_: Any) -> Sample:

@@ -13,15 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from agents.gates.ports import GatePorts
 from agents.gates.scoring import JudgeScoring
-from agents.join.counting import HOUR
-from agents.keys import pool_key
-from agents.ports import Change, Pool
 from agents.ramp_steps import answer
 from evalcore import evaluate_gate
 from evalcore.gates.baselines import BaselineFile, BaselineRun
@@ -39,7 +35,6 @@ from evalcore.scoring.calls import Reply
 from evalcore.scoring.items import items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.runner import Scorer
-from evalcore.scoring.sampling import PooledTrace
 from rampgate.cli.jobs.gates import gate_run
 from rampgate.settings import Settings
 from schemas.judges import Milestone
@@ -53,7 +48,7 @@ from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.scoring.opik_models import ChatOnly
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, standing_record
-from tests.unit.streams.gates.sample_world import WEEK, Told, World, asked
+from tests.unit.streams.gates.sample_world import Told, World, asked, come
 
 MERGE, RAMP, FULL = Milestone
 VERTICALS = (None, "shop", "travel", "nowhere")
@@ -254,16 +249,8 @@ class DrawnWorld(World):
         self.datasets = {"golden": asked_of, "shop-eval": asked_of}
 
     async def publish(self) -> None:
-        now = self.clock.now_ms()
-        for place, one in enumerate(self.drawn.traces):
-            self.topic.append(one)
-            ended = int(datetime.fromisoformat(one["ended_at"]).timestamp() * 1000)
-            pooled = PooledTrace(UUID(one["trace_id"]).bytes, ended, 0, place)
-            named = one["metadata"]["vertical"]
-            for vertical in {named, None}:
-                key = pool_key(vertical, "a", "v", ended // HOUR)
-                change = Change(pools={key: Pool(now + WEEK, 600, {pooled.pack(): pooled.number})})
-                await self.store.apply(change)
+        self.topic += self.drawn.traces
+        await come(self.store, self.clock, self.drawn.traces)
 
     async def to(
         self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep

@@ -85,7 +85,7 @@ class State(MemoryStore):
         self.begin()
 
     def begin(self) -> None:
-        self.values |= {f"w:{TOPIC}:{partition}": (b"0", FOREVER) for partition in range(4)}
+        self.values |= {f"w2:{TOPIC}:{partition}": (b"0", FOREVER) for partition in range(4)}
 
     async def apply(self, change: Change) -> list[str]:
         if self.away:

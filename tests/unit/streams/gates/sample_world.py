@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
+from agents import traces
 from agents.gates.ports import GatePorts, Item, Sample
-from agents.join.counting import HOUR
-from agents.keys import pool_key
+from agents.join.step import Batch, handle
+from agents.keys import FOREVER
 from agents.policy import Policy
-from agents.ports import Change, Pool
+from agents.ports import Ports
 from agents.ramp_steps import answer
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.gates.history import Stand
@@ -24,14 +25,15 @@ from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
 from evalcore.scoring.cache import AnswerSeal
-from evalcore.scoring.sampling import PooledTrace
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
+from schemas.topics import Topics
 from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces, Refused
-from tests.memory_ports import ManualClock, MemoryStore
+from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryScores, MemoryStore
+from tests.unit.agents.builders import Rec, encode
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
 
@@ -81,12 +83,32 @@ class Records:
         return [None if one is None else SimpleNamespace(value=json.dumps(one).encode()) for one in found]
 
 
-async def pool(store: MemoryStore, clock: ManualClock, step: RampStep, places: Iterable[int]) -> None:
-    """The turns at these places of the topic ended just now, and are the step's."""
-    now = clock.now_ms()
-    key = pool_key(step.vertical, step.agent_id, step.agent_version, now // HOUR)
-    drawn = [PooledTrace(bytes([place]) * 16, now - 1, 0, place) for place in places]
-    await store.apply(Change(pools={key: Pool(now + HOUR, 600, {one.pack(): one.number for one in drawn})}))
+def event(clock: ManualClock, place: int, version: str = "v2", **more: Any) -> dict[str, Any]:
+    """The record at this place of the topic: a turn of its own that ended just now."""
+    ended = datetime.fromtimestamp((clock.now_ms() - 1) / 1000, UTC).isoformat()
+    step = asked().step
+    whose = {"agent_id": step.agent_id, "agent_version": version, "vertical": step.vertical}
+    found = {
+        "event_id": f"event-{place}",
+        "trace_id": str(UUID(int=place)),
+        "response_id": f"turn-{place}",
+        "project_name": "project",
+        "started_at": ended,
+        "ended_at": ended,
+        **more,
+    }
+    return found | {"metadata": whose | {"category": "general_qa"} | found.get("metadata", {})}
+
+
+async def come(store: Any, clock: Any, records: Sequence[Mapping[str, Any]], first: int = 0) -> None:
+    """Bring records of traces into the state, as a worker does; the first lies at that place of the topic."""
+    nothing: Any = None
+    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), nothing, nothing, clock)
+    batch = Batch("brought", 0, first, [Rec(encode(one), "brought", 0, at) for at, one in enumerate(records, first)])
+    await store.start_at(batch.watermark_key, b"0", FOREVER, b"")
+    decoded = traces.AGENT.decode(batch.records, clock.now_ms(), Policy())
+    assert not decoded.bad, decoded.bad
+    await handle(batch, decoded, traces.AGENT, ports, Policy(), Topics())
 
 
 @dataclass
@@ -111,18 +133,12 @@ class World:
     async def traced(
         self, count: int, version: str = "v1", environment: str = "production", vertical: str | None = None
     ) -> None:
-        now, step = self.clock.now_ms(), asked().step
-        vertical = vertical or step.vertical
-        versions = (version, None) if environment == "production" else (version,)
-        for _ in range(count):
-            place = len(self.topic)
-            metadata = {"agent_version": version, "vertical": vertical, "category": "general_qa"}
-            said = {"input": f"turn {place}", "output": f"said by {version}", "ended_at": "2026-11-21T12:00:00Z"}
-            self.topic.append({**said, "metadata": metadata})
-            one = PooledTrace(place.to_bytes(16, "big"), now - 1, 0, place)
-            for whose, named in itertools.product(versions, (vertical, None)):
-                key = pool_key(named, step.agent_id, whose, now // HOUR)
-                await self.store.apply(Change(pools={key: Pool(now + WEEK, 600, {one.pack(): one.number})}))
+        first = len(self.topic)
+        for place in range(first, first + count):
+            metadata = {"vertical": vertical or asked().step.vertical, "environment": environment}
+            said = {"input": f"turn {place}", "output": f"said by {version}", "metadata": metadata}
+            self.topic.append(event(self.clock, place, version, **said))
+        await come(self.store, self.clock, self.topic[first:], first)
 
     async def fetch(self, places: Sequence[Any]) -> list[Any]:
         return await Records(self.topic).fetch(places)

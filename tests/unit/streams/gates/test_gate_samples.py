@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -16,7 +17,7 @@ from schemas.judges import Milestone
 from streams.gates.samples import FrozenSamples, PooledTraces, StateIsComplete, TraceInOpik
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.streams.gates.sample_world import Records, asked, not_in_opik, pool, sealing
+from tests.unit.streams.gates.sample_world import Records, asked, come, event, not_in_opik, sealing
 
 
 def pooled(
@@ -59,71 +60,83 @@ async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscor
     turn that is still going on is not in the sample."""
     clock = ManualClock()
     store = MemoryStore(clock)
-    values: list[dict[str, Any]] = [
-        {"input": "hi", "output": "hello", "ended_at": "2026-11-21T12:00:00Z"},
-        {"input": "hi", "output": None, "ended_at": "2026-11-21T12:00:00Z"},
-        {"input": "hi", "ended_at": "2026-11-21T12:00:00Z"},
-        {"input": "hi", "output": None, "ended_at": None},
+    values = [
+        event(clock, 0, input="hi", output="hello"),
+        event(clock, 1, input="hi", output=None),
+        event(clock, 2, input="hi"),
+        event(clock, 3, output="hello"),
+        event(clock, 4, input="hi", output=None, ended_at=None),
     ]
-    await pool(store, clock, asked().step, range(len(values)))
+    await come(store, clock, values)
     sample = await pooled(store, Records(values), clock).frozen(asked(), Milestone.PRE_RAMP, built())
-    assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
-    assert "2 of those drawn" in sample.shortage
+    no_input = "neither the trace's record nor Opik has its input"
+    assert sorted(item.missing for item in sample.items) == ["", no_input, *["the agent gave no output"] * 2]
 
 
 async def test_a_turn_with_several_traces_is_one_item_by_the_one_that_ended_last() -> None:
     """Else a gate's least sample could be met with half the turns."""
     clock = ManualClock()
     store = MemoryStore(clock)
-    said = {"input": "hi", "ended_at": "2026-11-21T12:00:00Z"}
-    values = [{**said, "output": f"answer {n}", "response_id": f"r{n % 3}"} for n in range(6)]
-    await pool(store, clock, asked().step, range(len(values)))
+    values = [event(clock, n, input="hi", output=f"answer {n}", response_id=f"r{n % 3}") for n in range(6)]
+    await come(store, clock, values)
     sample = await pooled(store, Records(values), clock).frozen(asked(), Milestone.PRE_RAMP, built())
     assert sorted(item.source["output"] for item in sample.items) == ["answer 3", "answer 4", "answer 5"]
-    assert sample.facts.size == 3
+    assert (sample.facts.size, sample.facts.eligible, sample.facts.pooled) == (3, 3, 3)
+
+
+async def test_a_record_that_is_gone_or_another_one_by_now_is_no_item_and_counted() -> None:
+    """As where Kafka's retention has deleted it, or the topic was deleted and made again."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    values: list[Any] = [event(clock, n, input="hi", output=f"answer {n}") for n in range(8)]
+    await come(store, clock, values)
+    values[0], values[1], values[2] = None, values[3], {"no": "trace"}
+    values[4] = values[4] | {"metadata": {"agent_id": "another", "agent_version": "v2"}}
+    sample = await pooled(store, Records(values), clock).frozen(asked(), Milestone.PRE_RAMP, built())
+    assert sorted(item.source["output"] for item in sample.items) == [f"answer {n}" for n in (3, 5, 6, 7)]
+    assert (sample.facts.eligible, sample.facts.pooled, sample.facts.record_gone) == (8, 8, 4)
+    assert "4 of those drawn are no longer on their topic" in sample.shortage
 
 
 async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
     """Contracts §1: a trace's event "without input/output, to be read from Opik". Without an answer of Opik's the
-    request waits; a turn that Opik does not have either is not in the sample."""
+    request waits; a turn that Opik does not have either is in the sample, without an answer."""
     clock = ManualClock()
     store = MemoryStore(clock)
-    ended = {"ended_at": "2026-11-21T12:00:00Z"}
-    values: list[dict[str, Any]] = [{"trace_id": name, **ended} for name in ("a", "b", "c")] + [
-        {"trace_id": "d", "input": 1, "output": 2, **ended}
-    ]
-    await pool(store, clock, asked().step, range(len(values)))
+    values = [event(clock, 0), event(clock, 1), event(clock, 2), event(clock, 3, input=1, output=2)]
+    await come(store, clock, values)
     down, looked_up = True, []
 
     async def opik(trace_id: str) -> dict[str, Any] | None:
         if down:
             raise Unavailable("Opik is away")
-        looked_up.append(trace_id)
-        return {"a": {"input": "hi", "output": "hello", "tags": []}, "b": {"input": "hi", "output": None}}.get(trace_id)
+        looked_up.append(number := int(UUID(trace_id)))
+        return {0: {"input": "hi", "output": "hello", "tags": []}, 1: {"input": "hi", "output": None}}.get(number)
 
     samples = pooled(store, Records(values), clock, opik=opik)
     with pytest.raises(Unavailable, match="Opik is away"):
         await samples.frozen(asked(), Milestone.PRE_RAMP, built())
     down = False
     items = (await samples.frozen(asked(), Milestone.PRE_RAMP, built())).items
-    found = {item.source["trace_id"]: (item.source["output"], item.missing) for item in items}
-    assert found == {"a": ("hello", ""), "b": (None, "the agent gave no output"), "d": (2, "")}
-    assert sorted(looked_up) == ["a", "b", "c"], "what an event says is not asked for"
-    whole = [item.source["trace_id"] for item in items if item.digest]
-    assert whole == ["d"], "what Opik said is not in the record's hash: such an item's prompts are made each time"
+    found = {int(UUID(item.source["trace_id"])): (item.source.get("output"), item.missing) for item in items}
+    silent = "the agent gave no output"
+    assert found == {0: ("hello", ""), 1: (None, silent), 2: (None, silent), 3: (2, "")}
+    assert sorted(looked_up) == [0, 1, 2], "what an event says is not asked for"
+    whole = [int(UUID(item.source["trace_id"])) for item in items if item.digest]
+    assert whole == [3], "what Opik said is not in the record's hash: such an item's prompts are made each time"
 
 
-async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_anew() -> None:
+async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_again() -> None:
     """Frozen for its own run; refreshed more often than the week that is asked for: with every request."""
     clock = ManualClock()
     store = MemoryStore(clock)
-    value = {"input": "hi", "output": "hello", "ended_at": "2026-11-21T12:00:00Z"}
-    samples = pooled(store, Records([value] * 2), clock)
+    values = [event(clock, n, input="hi", output="hello") for n in range(2)]
+    samples = pooled(store, Records(values), clock)
 
     async def size(request_id: str) -> int:
         return (await samples.frozen(asked(request_id), Milestone.PRE_RAMP, built())).facts.size
 
-    await pool(store, clock, asked().step, [0])
+    await come(store, clock, values[:1])
     assert await size("first") == 1
-    await pool(store, clock, asked().step, [1])
+    await come(store, clock, values[1:], 1)
     assert (await size("first"), await size("second")) == (1, 2)

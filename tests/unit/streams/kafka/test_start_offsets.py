@@ -22,7 +22,7 @@ from streams.queries.conservation import conservation
 from tests.memory_ports import ManualClock, MemoryStore
 
 PLACE = TP("rampgate.thumbs", 0)
-KEY = "w:rampgate.thumbs:0"
+KEY = "w2:rampgate.thumbs:0"
 IN_FLIGHT = 100
 FOREVER = 1 << 46
 

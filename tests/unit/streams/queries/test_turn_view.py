@@ -63,7 +63,7 @@ class Opik:
 def store_with(turn: Turn | None) -> MemoryStore:
     store = MemoryStore(ManualClock())
     if turn is not None:
-        store.values["t:r"] = (encode_turn(turn), store.clock.now_ms() + 1)
+        store.values["t2:r"] = (encode_turn(turn), store.clock.now_ms() + 1)
     return store
 
 

@@ -31,7 +31,7 @@ class World:
 
     async def mark(self, **marks: int) -> None:
         keys = {
-            f"w:{TOPIC}:{name[1:]}": (str(mark).encode() if mark >= 0 else b"", FAR) for name, mark in marks.items()
+            f"w2:{TOPIC}:{name[1:]}": (str(mark).encode() if mark >= 0 else b"", FAR) for name, mark in marks.items()
         }
         assert not await self.store.apply(Change(sets=keys))
 

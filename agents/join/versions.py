@@ -1,0 +1,148 @@
+"""Says which agent versions a turn is evidence about, and what became of its record for each (contracts §3, "The sample
+is the traffic"). Pure.
+
+A turn may have traces of several versions, as where a shadow answers too. Each version has one standing in the turn:
+gates count turns by these standings, and compare the counts with the pools that they draw from.
+
+A turn's own version is stored in eight bytes: its vertical and its end are the turn's. Names are stored as hashes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from agents.codec import TraceFacts
+from agents.hashed_names import NAMES, UNNAMED, spelled
+from agents.join.turn import Turn
+
+
+class Came:
+    """What became of a version's record of the turn. A later one of these ends what an earlier one says."""
+
+    RUNNING: Final = 0
+    """The trace has not ended."""
+    NOT_COME: Final = 1
+    """The trace is known from Opik; its record has not come."""
+    DEAD: Final = 2
+    """Its record is a dead letter."""
+    POOLED: Final = 3
+    """An accepted record of its end came: it is in the pools, or beyond their edge."""
+
+
+LETTERS: Final = "rndp"
+"""The standings' letters in counters, by number."""
+RATED, REROLLED, PRODUCTION = 1, 2, 4
+"""Bits of the digit that follows."""
+_STATUS, _PRODUCTION, _OWN = 3, 4, 8
+
+
+class Standing(NamedTuple):
+    """A turn of a version. `names`: hashes of agent and version; `second`: when it ended, or began where it has not
+    ended."""
+
+    names: bytes
+    came: int
+    production: bool
+    second: int
+    vertical: str
+
+
+def standings(turn: Turn) -> list[Standing]:
+    """Return the turn's versions, as stored."""
+    stored, out, at = turn.versions, [], 0
+    while at < len(stored):
+        head, names = stored[at], stored[at + 1 : at + 1 + NAMES]
+        at += 1 + NAMES
+        second, vertical = turn.time // 1000, turn.vertical
+        if not head & _OWN:
+            second, size = int.from_bytes(stored[at : at + 4], "big"), stored[at + 4]
+            vertical = stored[at + 5 : at + 5 + size].decode(errors="surrogatepass")
+            at += 5 + size
+        out.append(Standing(names, head & _STATUS, bool(head & _PRODUCTION), second, vertical))
+    return out
+
+
+def store(turn: Turn, found: list[Standing]) -> None:
+    """Store the turn's versions; the turn's own time and vertical must be set."""
+    out = b""
+    for one in found:
+        head = one.came | (_PRODUCTION if one.production else 0)
+        if one.second == turn.time // 1000 and one.vertical == turn.vertical:
+            out += _own(head, one.names)
+        else:
+            vertical = one.vertical.encode(errors="surrogatepass")
+            out += bytes([head]) + one.names + one.second.to_bytes(4, "big") + bytes([len(vertical)]) + vertical
+    turn.versions = out
+
+
+def seen(facts: TraceFacts, vertical: str) -> Standing:
+    """Return what a trace says of its version. `vertical` as turns hold it."""
+    second = (facts.started if facts.came == Came.RUNNING else facts.ended) // 1000
+    return Standing(facts.names or UNNAMED, facts.came, facts.production, second, vertical)
+
+
+def noted(found: list[Standing], new: Standing) -> list[Standing]:
+    """Return the versions with the new standing merged in.
+
+    An accepted record counts over all that was known, unless what ended later is a dead letter. Of two accepted records
+    the one that ended later says second, vertical and environment. A trace without names says nothing beside one with
+    names, as where only a trace's end names its agent.
+    """
+    if new.names == UNNAMED and found and found[0].names != UNNAMED:
+        return found
+    if found and found[0].names == UNNAMED != new.names:
+        return [new]
+    for place, old in enumerate(found):
+        if old.names == new.names:
+            new = new if new.vertical else new._replace(vertical=old.vertical)
+            return [*found[:place], new, *found[place + 1 :]] if _counts(old, new) else found
+    return [*found, new]
+
+
+def standing_of(turn: Turn, names: bytes) -> Standing | None:
+    """Return the turn's standing as evidence about a version; None where it has none."""
+    return next((one for one in standings(turn) if one.names == names), None)
+
+
+def _counts(old: Standing, new: Standing) -> bool:
+    """Whether the new standing replaces the old one."""
+    if {old.came, new.came} == {Came.DEAD, Came.POOLED}:
+        return new.second > old.second or (new.came == Came.POOLED and new.second == old.second)
+    return new.came > old.came or (new.came == old.came and new.second >= old.second)
+
+
+def tokens(turn: Turn, covered: str, rated: bool, rerolled: bool) -> list[tuple[str, str, int]]:
+    """Return what the turn counts as: (vertical, token, second) for each version, the turn's own first.
+
+    `covered` is the digit of its coverage class, which stands in the token of the turn's own vertical and second.
+    """
+    signals = (RATED if rated else 0) | (REROLLED if rerolled else 0)
+    own = (turn.vertical, turn.time // 1000)
+    if len(turn.versions) == 1 + NAMES:  # nearly all turns
+        return [(own[0], token(covered, turn.versions[0], turn.versions[1:], signals), own[1])]
+    out = []
+    for one in standings(turn):
+        head = one.came | (_PRODUCTION if one.production else 0)
+        mine = (one.vertical, one.second) == own and covered != NO_CLASS
+        out.append((one.vertical, token(covered if mine else NO_CLASS, head, one.names, signals), one.second))
+        if mine:
+            covered = NO_CLASS
+    if covered != NO_CLASS:
+        out.append((own[0], covered, own[1]))
+    return out
+
+
+NO_CLASS: Final = "-"
+
+
+@lru_cache(maxsize=65_536)
+def token(covered: str, head: int, names: bytes, signals: int) -> str:
+    """Return a counter's token: coverage class, standing, digit of signals and environment, names."""
+    digit = signals | (PRODUCTION if head & _PRODUCTION else 0)
+    return f"{covered}{LETTERS[head & _STATUS]}{digit}{spelled(names)}"
+
+
+@lru_cache(maxsize=4_096)
+def _own(head: int, names: bytes) -> bytes:
+    return bytes([head | _OWN]) + names

@@ -1,0 +1,209 @@
+"""Reads a window's eligible turns and the pools of their last records in one step (contracts §3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from agents.hashed_names import AGENT_TEXT, REFUSED, UNNAMED, names_of, spelled
+from agents.join.counting import CONSUMED, EDGE_SECONDS, GAP, HOUR, UNREADABLE, short_name
+from agents.join.versions import LETTERS, PRODUCTION, RATED, REROLLED, Came
+from agents.keys import (
+    CONSERVATION,
+    COVERAGE,
+    COVERAGE_EDGE,
+    KNOWN_VERSION,
+    POOL_EDGE,
+    TURN_POOL,
+    Key,
+    pool_place,
+)
+from agents.ports import Store
+from evalcore.gates.traffic import BEYOND, Traffic
+from evalcore.scoring.sampling import PooledTurn, in_window
+from schemas.outcomes import Kind
+from streams.queries.coverage import Piece, counted
+
+HOUR_SECONDS: Final = HOUR // 1000
+RUNNING_SECONDS: Final = 3_600
+"""A trace that has not ended for so long is left out; a younger one is no one's evidence yet."""
+RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED = "record_not_come", "dead_lettered", "not_ended"
+SIGNALS: Final = {"rated": RATED, "rerolled": REROLLED}
+_ELIGIBLE: Final = {Came.NOT_COME: RECORD_NOT_COME, Came.DEAD: DEAD_LETTERED}
+_REFUSED, _UNNAMED = spelled(REFUSED), spelled(UNNAMED)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose turns: of a version of the agent from any environment, or from production of any version (None); of one
+    vertical, or of all (None)."""
+
+    agent: str
+    version: str | None
+    vertical: str | None
+
+    @property
+    def names(self) -> str:
+        """The hashed names as text; of the agent alone for any version."""
+        whole = spelled(names_of(self.agent, self.version or self.agent))
+        return whole if self.version is not None else whole[:AGENT_TEXT]
+
+    def has(self, vertical: str, token: str) -> bool:
+        """Whether a counter's turns are of this scope."""
+        if self.vertical is not None and vertical != short_name(self.vertical):
+            return False
+        if self.version is not None:
+            return token[3:] == self.names
+        return token[3 : 3 + AGENT_TEXT] == self.names and bool(int(token[2]) & PRODUCTION)
+
+
+@dataclass
+class Window:
+    """A window's account, and its turns that may be drawn. Of each signal `carry` of the `population` of turns whose
+    record came carry it. `turns`: the stored turns that were asked for beside it."""
+
+    traffic: Traffic
+    drawable: list[PooledTurn]
+    population: int
+    carry: dict[str, int]
+    turns: list[bytes] = field(default_factory=list)
+
+
+@dataclass
+class _Counts:
+    """Turns of a span of time by standing, and by standing and signal."""
+
+    came: Counter[int] = field(default_factory=Counter)
+    signals: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in SIGNALS})
+    unnamed: int = 0
+    refused: int = 0
+
+    def add(self, scope: Scope, found: Iterable[tuple[str, str, int]]) -> None:
+        for vertical, token, turns in found:
+            if len(token) == 1:
+                continue
+            self.unnamed += turns if token[3:] == _UNNAMED else 0
+            self.refused += turns if token[3:] == _REFUSED else 0
+            if scope.has(vertical, token):
+                came, bits = LETTERS.index(token[1]), int(token[2])
+                self.came[came] += turns
+                for name, bit in SIGNALS.items():
+                    if bits & bit:
+                        self.signals[name][came] += turns
+
+
+async def read_window(
+    store: Store, scope: Scope, now_ms: int, window_seconds: int, turns: Sequence[Key] = ()
+) -> Window:
+    """Return the account of the turns that ended in (now - window, now], to the second. Raises Unavailable."""
+    until = now_ms // 1000
+    since = until - window_seconds
+    hours = range((since + 1) // HOUR_SECONDS, until // HOUR_SECONDS + 1)
+    parts = {hour: _blocks(hour, since, until) for hour in hours}
+    # Younger running turns are no one's evidence: of the hour in which that begins only a part counts.
+    running = max(since, until - RUNNING_SECONDS)
+    young = {hour: _blocks(hour, since, running) for hour in hours}
+    places = [pool_place(scope.vertical and short_name(scope.vertical), scope.names, hour) for hour in hours]
+    blocks = list(dict.fromkeys(part.key for some in (parts, young) for of in some.values() for part in of or ()))
+    lists = (
+        [COVERAGE.key(hour) for hour in hours],
+        [POOL_EDGE.key(*place) for place in places],
+        [CONSERVATION.key(hour, Kind.TRACE) for hour in hours],
+        blocks,
+    )
+    known = KNOWN_VERSION.key(scope.names)
+    seen = await store.at_once(
+        [known, *turns], [key for keys in lists for key in keys], [TURN_POOL.key(*place) for place in places]
+    )
+    first, rims, records, edges = _cut(seen.counts, lists)
+    by_block = dict(zip(blocks, edges, strict=True))
+    total, left_out, signals = 0, Counter[str](), dict.fromkeys(SIGNALS, 0)
+    difference = population = unnamed = refused = cut = 0
+    carry, pools, limit = dict.fromkeys(SIGNALS, 0), [], None
+    for number, hour in enumerate(hours):
+        whole, within, ended = _Counts(), _Counts(), _Counts()
+        whole.add(scope, counted([(Piece("", True, 0, 0), first[number])]))
+        within = _within(scope, whole, parts[hour], by_block)
+        ended = _within(scope, whole, young[hour], by_block)
+        pool, rim = seen.pools[number], rims[number]
+        members = in_window(pool, since, until)
+        wrong = abs(whole.came[Came.POOLED] - len(pool) - rim.get("beyond", 0))
+        beyond = within.came[Came.POOLED] - len(members)
+        if beyond < 0 or (beyond and "edge" not in rim):
+            wrong = max(wrong, abs(beyond))
+        elif beyond:
+            limit = min(limit or rim["edge"], rim["edge"])
+            cut += rim["beyond"] if parts[hour] is None else beyond
+        difference += wrong
+        pools.append(members)
+        population += within.came[Came.POOLED]
+        for came, reason in _ELIGIBLE.items():
+            left_out[reason] += within.came[came]
+        left_out[NOT_ENDED] += ended.came[Came.RUNNING]
+        total += sum(within.came.values()) - within.came[Came.RUNNING] + ended.came[Came.RUNNING]
+        for name in SIGNALS:
+            of = within.signals[name]
+            carry[name] += of[Came.POOLED]
+            signals[name] += sum(of.values()) - of[Came.RUNNING] + ended.signals[name][Came.RUNNING]
+        unnamed += within.unnamed
+        if seen.values[0] and int(seen.values[0]) == hour:
+            refused = whole.refused
+    drawable = _drawable(pools, limit)
+    left_out[BEYOND] = cut + sum(map(len, pools)) - len(drawable)
+    gaps = sum(fields.get(GAP, 0) for fields in records)
+    traffic = Traffic(
+        eligible=total,
+        pooled=len(drawable),
+        left_out={reason: many for reason, many in left_out.items() if many},
+        difference=difference,
+        signals=signals,
+        records=sum(fields.get(CONSUMED, 0) for fields in records),
+        unreadable=sum(fields.get(UNREADABLE, 0) for fields in records) + gaps,
+        unnamed=unnamed,
+        refused=refused,
+    )
+    return Window(traffic, drawable, population, carry, seen.values[1:])
+
+
+def _drawable(pools: Iterable[dict[bytes, PooledTurn]], limit: int | None) -> list[PooledTurn]:
+    """Return the turns below the lowest edge that cut any of the window's turns, each by its last place."""
+    found: dict[bytes, PooledTurn] = {}
+    for members in pools:
+        for turn, one in members.items():
+            if (limit is None or one.number < limit) and (turn not in found or one.later(found[turn])):
+                found[turn] = one
+    return list(found.values())
+
+
+def _within(scope: Scope, whole: _Counts, part: list[Piece] | None, blocks: dict[Key, dict[str, int]]) -> _Counts:
+    """Return the counts of a part of an hour; None is the whole one."""
+    if part is None:
+        return whole
+    out = _Counts()
+    out.add(scope, counted((piece, blocks[piece.key]) for piece in part))
+    return out
+
+
+def _blocks(hour: int, since: int, until: int) -> list[Piece] | None:
+    """Return the pieces of an hour's seconds in (since, until]; None where that is the whole hour."""
+    first, last = max(hour * HOUR_SECONDS, since + 1), min((hour + 1) * HOUR_SECONDS - 1, until)
+    if last - first + 1 >= HOUR_SECONDS:
+        return None
+    out = []
+    while first <= last:
+        block = first // EDGE_SECONDS
+        end = min(last, (block + 1) * EDGE_SECONDS - 1)
+        out.append(Piece(COVERAGE_EDGE.key(block), False, first - block * EDGE_SECONDS, end - block * EDGE_SECONDS))
+        first = end + 1
+    return out
+
+
+def _cut(found: Sequence[dict[str, int]], lists: Sequence[Sequence[Key]]) -> list[Sequence[dict[str, int]]]:
+    """Cut what was read into as many lists as were asked for."""
+    out, at = [], 0
+    for keys in lists:
+        out.append(found[at : at + len(keys)])
+        at += len(keys)
+    return out
