@@ -11,10 +11,23 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tests.samples.turns import BAD, GOOD, LONGEST_CATEGORY, Ask, Copy, Garbage, Happening, Post, Thumb, Trace, Traffic, Turn
+from tests.samples.turns import (
+    BAD,
+    GOOD,
+    LONGEST_CATEGORY,
+    Ask,
+    Copy,
+    Garbage,
+    Happening,
+    Post,
+    Thumb,
+    Trace,
+    Traffic,
+    Turn,
+)
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
-EARLY, MAIN, ASKED = 4 * HOUR + 30 * MINUTE, 7 * HOUR, 8 * HOUR + 35 * MINUTE
+EARLY, MAIN, ASKED = 4 * HOUR + 30 * MINUTE, 7 * HOUR + 5 * MINUTE, 8 * HOUR + 40 * MINUTE
 """Since the beginning: when a part of each version's turns ends, when most do, and when gates are asked for."""
 SPAN = 10 * MINUTE
 GAPS = (0, 2 * SECOND, 12 * SECOND, 60 * SECOND)
@@ -27,7 +40,9 @@ HAPPENINGS = (
     "restart and new names",
     "workers change places",
     "records come again",
+    "everything is posted again",
 )
+NEW_NAMES = "restart and new names"
 
 
 class Dice(random.Random):
@@ -128,7 +143,13 @@ def several_traces(made: Made) -> None:
     last = made.trace
     for number in range(made.dice.choice((1, 1, 2))):
         earlier = Made(
-            made.dice, made.turn, last.version, made.ended - 12_000 * (number + 1), last.environment, last.vertical, False
+            made.dice,
+            made.turn,
+            last.version,
+            made.ended - 12_000 * (number + 1),
+            last.environment,
+            last.vertical,
+            False,
         )
         earlier.answer = made.other
         earlier.in_opik()
@@ -251,7 +272,9 @@ def traffic(seed: int, start: int, orders: Sequence[Order], happening: str, turn
     many = len(made.turns) // 8 if dice.random() < 0.12 else dice.choice((0, 1))
     made.garbage = [_garbage(dice, start + MAIN + dice.randint(0, SPAN), number) for number in range(many)]
     _befall(dice, made, start, happening)
-    for version in made.orders:
+    if happening == NEW_NAMES:
+        _strangers(dice, made, start)
+    for version in (*made.orders, *sorted(made.strangers)):
         for _ in range(2):
             vertical = dice.choice((None, "shop", "shop", "travel"))
             milestone = dice.choice(("pre_ramp", "pre_full"))
@@ -283,8 +306,20 @@ def _version(dice: Dice, made: Traffic, start: int, version: str, order: Order, 
             one.thumb(-1 if turn_bad else 1, after=dice.choice((0, 1_000, 30_000)))
 
 
+def _strangers(dice: Dice, made: Traffic, start: int) -> None:
+    """A version that is first heard of when the hour's new names have run out, and is bad."""
+    made.strangers.add("stranger-plain-bad")
+    for number in range(40):
+        turn = Turn(f"stranger/{number}")
+        made.turns.append(turn)
+        ended = start + MAIN + 20_000 + dice.randint(0, SPAN)
+        plain(Made(dice, turn, "stranger-plain-bad", ended, "canary", "shop", bad=number % 2 == 0))
+
+
 def _garbage(dice: Dice, at: int, number: int) -> Garbage:
-    nameless = b'{"event_id": "e", "trace_id": "%s", "response_id": "nameless-%d", "project_name": "p", "started_at": %d'
+    nameless = (
+        b'{"event_id": "e", "trace_id": "%s", "response_id": "nameless-%d", "project_name": "p", "started_at": %d'
+    )
     nameless += b', "ended_at": %d, "input": "q", "output": "good", "metadata": {"agent_id": "assistant"}}'
     value = dice.choice((b"{no json %d" % number, b"\xff %d" % number, nameless))
     if value is nameless:
@@ -296,7 +331,7 @@ def _befall(dice: Dice, made: Traffic, start: int, what: str) -> None:
     after, before = start + MAIN + SPAN + 30 * MINUTE, start + MAIN - 2 * MINUTE
     during = start + MAIN + dice.randint(0, SPAN)
     at = {
-        "restart and new names": before,
+        NEW_NAMES: before,
         "state lost before the traffic ends": during,
         "workers change places": during,
         "records come again": during,

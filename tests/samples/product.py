@@ -35,10 +35,23 @@ from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces, SampledTrace
 from streams.opik.traces import facts_of, has_judge_score
 from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryLog, MemoryStore
+from tests.samples import natural_orders
 from tests.samples.oracle import Bounds, Judged, Told, is_bad
-from tests.samples.turns import LARGEST, PROJECT, Ask, Copy, Happening, Post, Trace, Traffic, Turn, metadata
+from tests.samples.turns import (
+    LARGEST,
+    PROJECT,
+    Ask,
+    Copy,
+    Happening,
+    Post,
+    Trace,
+    Traffic,
+    Turn,
+    metadata,
+    rerolls_of,
+    thumbs_of,
+)
 from tests.samples.turns import record as trace_record
-from tests.samples.turns import rerolls_of, thumbs_of
 from tests.unit.agents.builders import Rec
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.streams.gates.sample_world import Told as Others
@@ -50,7 +63,7 @@ TOPICS = Topics()
 PARTITIONS, WORKERS, BATCH = 3, 2, 120
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 BOUNDS = {"pre_ramp": Bounds(40, 20, 3 * HOUR), "pre_full": Bounds(60, 20, 6 * HOUR)}
-NEW_NAMES = 40
+FEW_NAMES = 40
 """So many new agent versions an hour where names are to run out; a thousand is what ships."""
 
 
@@ -350,10 +363,10 @@ async def happen(product: Product, one: Happening) -> None:
             await product.lose_state(adopted_first=False)
         case "state lost, adopted, read again" | "state lost before the traffic ends":
             await product.lose_state(adopted_first=True)
-        case "restart and new names":
+        case natural_orders.NEW_NAMES:
             product.restart()
             for number in range(product.most * PARTITIONS):
-                junk = Turn(f"junk-{number}", [Trace(_id(number), f"junk-{number}", one.at - 1_000)])
+                junk = Turn(f"junk-{number}", [Trace(_id(number), f"junk-{number}", one.at - 1_000, "shadow")])
                 value = trace_record(junk, junk.traces[0], Post(one.at, one.at - 500, "good junk"))
                 product.post(Kind.TRACE, junk.id, value)
             await product.consume()
@@ -362,6 +375,10 @@ async def happen(product: Product, one: Happening) -> None:
             product.restart(0)
         case "records come again":
             product.rewind(by=30)
+        case "everything is posted again":
+            earlier = [(kind, record) for (kind, _), log in product.logs.items() for record in log]
+            for kind, record in sorted(earlier, key=lambda one: one[1].timestamp):
+                product.post(kind, (record.key or b"").decode(), record.value or b"")
 
 
 def _id(number: int) -> str:
