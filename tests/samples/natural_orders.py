@@ -1,8 +1,8 @@
 """Seeded traffic of a rollout in the orders in which tracing, users, feeds and replays really bring it.
 
-Each version has an order of its own: what its bad turns, or a part of a good version's turns, come in. What else is said
-of such a turn on the way is the opposite of its last answer, so that whoever takes the wrong record judges the wrong way.
-None of the product is imported.
+Each version has an order of its own: its bad turns, or a part of a good version's turns, come in it. What else is said
+of such a turn on the way is the opposite of its last answer, so that a wrong record makes a wrong verdict. None of the
+product is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.samples.turns import (
 )
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
-EARLY, MAIN, ASKED = 4 * HOUR + 30 * MINUTE, 7 * HOUR + 5 * MINUTE, 8 * HOUR + 40 * MINUTE
+EARLY, MAIN, ASKED = 4 * HOUR + 30 * MINUTE, 6 * HOUR + 55 * MINUTE, 8 * HOUR + 30 * MINUTE
 """Since the beginning: when a part of each version's turns ends, when most do, and when gates are asked for."""
 SPAN = 10 * MINUTE
 GAPS = (0, 2 * SECOND, 12 * SECOND, 60 * SECOND)
@@ -105,6 +105,13 @@ def plain(made: Made) -> None:
 def started_and_ended(made: Made) -> None:
     made.in_opik()
     made.start(made.dice.choice((None, made.other)))
+    made.post(output=made.answer)
+
+
+def named_at_its_end(made: Made) -> None:
+    """Tracing learns of agent and version while the turn runs."""
+    made.in_opik()
+    made.trace.posts.append(Post(made.trace.started + 50, None, made.other, named=False))
     made.post(output=made.answer)
 
 
@@ -250,7 +257,8 @@ def too_large(made: Made) -> None:
 
 
 POOLED: tuple[Order, ...] = (
-    plain, started_and_ended, same_end_again, null_first, in_one_millisecond, shadow_came_first, several_traces,
+    plain, started_and_ended, named_at_its_end, same_end_again, null_first, in_one_millisecond,
+    shadow_came_first, several_traces,
     posted_often, older_record_again, thumb_before_record, start_thumb_end, reroll_before_record,
     withdrawn_before_record, very_late, texts_in_opik, cut_emoji,
 )  # fmt: skip
@@ -312,7 +320,7 @@ def _strangers(dice: Dice, made: Traffic, start: int) -> None:
     for number in range(40):
         turn = Turn(f"stranger/{number}")
         made.turns.append(turn)
-        ended = start + MAIN + 20_000 + dice.randint(0, SPAN)
+        ended = start + MAIN + 20_000 + dice.randint(0, SPAN // 3)
         plain(Made(dice, turn, "stranger-plain-bad", ended, "canary", "shop", bad=number % 2 == 0))
 
 

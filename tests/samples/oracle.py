@@ -1,4 +1,4 @@
-"""Says from the turns alone what a gate must be shown and what its verdict may be (issue's Build 1 and 2; contracts §3).
+"""Says from the turns alone what a gate must be shown and what its verdict may be (contracts §3).
 
 It imports nothing of the product and knows nothing of pools, counters or orders of arrival but the two that count: of a
 trace's records the one with the later end, then the later record.
@@ -20,8 +20,8 @@ LEFT_OUT, UNREADABLE = 0.05, 0.01
 """Shares of the eligible turns and of the window's records above which a sample is incomplete."""
 RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED, BEYOND_POOL = "record_not_come", "dead_lettered", "not_ended", "beyond_pool"
 PLAINLY_BAD, BAD_IN_ANY_DRAW = 0.25, 0.45
-"""Shares of bad turns with which a version fails, where a gate sees all of them, and where it draws some. Judges ask for
-four good ones in five."""
+"""Shares of bad turns with which a version fails, where a gate sees all of them, and where it draws some. The judge
+asks for four good ones in five."""
 REASONS = frozenset((RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED, BEYOND_POOL))
 
 
@@ -199,9 +199,8 @@ def _reasons(turn: Turn, own: Sequence[Trace], since: int, now: int) -> Iterator
         if any(copy.ended is not None and since < copy.ended <= now for copy in copies):
             yield RECORD_NOT_COME
         running = not any(copy.ended is not None for copy in copies)
-        if heard or (copies and running):
-            if since < trace.started <= now - UNENDED_AFTER:
-                yield NOT_ENDED
+        if (heard or (copies and running)) and since < trace.started <= now - UNENDED_AFTER:
+            yield NOT_ENDED
 
 
 def differences(must: Expected, told: Told, bounds: Bounds, stranger: bool = False) -> Iterator[str]:

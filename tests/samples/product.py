@@ -27,12 +27,11 @@ from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
-from evalcore.scoring.sampling import PooledTrace
 from schemas.outcomes import Kind
 from schemas.publish.examples import RAMP_STEP
 from schemas.topics import Topics
 from schemas.verdicts import Verdict
-from streams.gates.samples import FrozenSamples, PooledTraces, SampledTrace
+from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.opik.traces import facts_of, has_judge_score
 from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryLog, MemoryStore
 from tests.samples import natural_orders
@@ -264,12 +263,12 @@ class Product:
         """The product's reader of pools."""
         return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get)
 
-    async def drawn(self, ask: Ask, size: int = 1_000) -> list[tuple[PooledTrace, SampledTrace]]:
-        """What is drawn for a step, each with its content."""
+    async def drawn(self, ask: Ask, size: int = 1_000) -> list[Mapping[str, Any]]:
+        """The content of all that is drawn for a step."""
         reader, window = self.pools(), BOUNDS[ask.milestone].window // SECOND
         version = ask.version if ask.scope == "version" else None
         drawn = await reader.drawn(ask.vertical, "assistant", version, window, size)
-        return [(one.pooled, one) for one in await reader.read(drawn)]
+        return [one.content for one in await reader.read(drawn)]
 
     async def verdict(self, ask: Ask, number: int, known: Registry) -> tuple[Verdict, Reader]:
         request = ramp_step(ask, f"q-{number}")

@@ -21,13 +21,15 @@ GOOD, BAD = "good", "bad"
 @dataclass(frozen=True)
 class Post:
     """A record of a trace, as it reaches the topic `at`. `ended` is None while the trace runs; an `output` of None is
-    null. Without `texts` the record leaves input and output to Opik."""
+    null. Without `texts` the record leaves input and output to Opik; without being `named` it has no agent and no
+    version."""
 
     at: int
     ended: int | None
     output: str | None = None
     texts: bool = True
     fate: Fate = "accepted"
+    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def record(turn: Turn, trace: Trace, post: Post) -> bytes:
         "ended_at": None if post.ended is None else post.ended / 1000,
         "metadata": metadata(turn, trace) | {"category": category},
     }
+    if not post.named:
+        event["metadata"] = {name: said for name, said in event["metadata"].items() if not name.startswith("agent")}
     if post.texts:
         event |= {"input": f"question {turn.id}", "output": post.output}
     if post.fate == "too large":
