@@ -22,6 +22,7 @@ from tests.stream.gates.ramp_rig import trace
 
 Make = Callable[..., Rig]
 SLOW = pytest.mark.slow
+PROJECT = "receipts-eval"
 TURNS = 180
 """Of each version; a third of them is bad, or rated though good."""
 Signal = Literal["thumb", "withdrawn thumb", "reroll"]
@@ -56,18 +57,22 @@ class Version:
 
     def signals(self, traces: list[dict[str, Any]]) -> list[Message]:
         """Of every third turn."""
-        out = []
-        for one in traces[::3]:
-            turn = one["response_id"]
-            said = {"event_id": f"s-{turn}", "response_id": turn, "occurred_at": one["ended_at"]}
-            if self.signal == "reroll":
-                again = {"new_response_id": f"{turn}-again", "elapsed_seconds": 3.0}
-                out.append(_message("rerolls", {**said, **again}))
-                continue
-            out.append(_message("thumbs", {**said, "value": "down", "sequence": "1"}))
-            if self.signal == "withdrawn thumb":
-                out.append(_message("thumbs", {**said, "event_id": f"w-{turn}", "value": None, "sequence": "2"}))
-        return out
+        if self.signal == "reroll":
+            return [
+                _message("rerolls", _said(one, "r", new_response_id="again", elapsed_seconds=3.0))
+                for one in traces[::3]
+            ]
+        return [_message("thumbs", _said(one, "t", value="down", sequence="1")) for one in traces[::3]]
+
+    def withdrawals(self, traces: list[dict[str, Any]]) -> list[Message]:
+        if self.signal != "withdrawn thumb":
+            return []
+        return [_message("thumbs", _said(one, "w", value=None, sequence="2")) for one in traces[::3]]
+
+
+def _said(trace: dict[str, Any], name: str, **more: Any) -> dict[str, Any]:
+    turn = trace["response_id"]
+    return {"event_id": f"{name}-{turn}", "response_id": turn, "occurred_at": trace["ended_at"], **more}
 
 
 def _message(topic: Topic, event: dict[str, Any]) -> Message:
@@ -100,21 +105,10 @@ def drained(rig: Rig, seconds: float = 90.0) -> None:
     rig.wait("all records consumed", all_of_them, seconds)
 
 
-def looked_up(rig: Rig, traces: list[dict[str, Any]], seconds: float) -> None:
-    """So much time passes, and turns with a signal are known from Opik by then, where there is time for it."""
-    until = time.monotonic() + seconds
-    if seconds >= 2.0:
-        turns = [f"{rig.prefix}t:{one['response_id']}" for one in traces[::3]]
-
-        def known() -> bool:
-            held: Any = rig.state.mget(turns)
-            return all(
-                value and bytes.fromhex(one["trace_id"].replace("-", "")) in value
-                for value, one in zip(held, traces[::3], strict=True)
-            )
-
-        rig.wait("turns are known from Opik", known, 60.0)
-    time.sleep(max(0.0, until - time.monotonic()))
+def looked_up(rig: Rig, traces: list[dict[str, Any]]) -> None:
+    """The turns with a signal are known from Opik: their scores stand there."""
+    wanted = {one["trace_id"] for one in traces[::3]}
+    rig.wait("turns are known from Opik", lambda: {trace for trace, _ in rig.opik.scores([PROJECT])} >= wanted, 60.0)
 
 
 def check(gates: GateRig, versions: list[Version]) -> None:
@@ -164,13 +158,15 @@ def traffic(gates: GateRig, versions: list[Version], between: Callable[[], None]
         in_opik(rig, traces)
     rig.send(message for one in versions for message in one.signals(made[one]) if one.seconds)
     began = time.monotonic()
-    for number, (one, traces) in enumerate(sorted(made.items(), key=lambda pair: pair[0].seconds)):
-        if number == 1:
-            between()
+    between()
+    for one, traces in sorted(made.items(), key=lambda pair: pair[0].seconds):
         if one.seconds:
-            looked_up(rig, traces, one.seconds - (time.monotonic() - began))
-        signals = [] if one.seconds else one.signals(made[one])
-        rig.send([*signals, *(_message("traces", event) for event in traces)])
+            looked_up(rig, traces)
+            rig.send(one.withdrawals(traces))
+            time.sleep(max(0.0, began + one.seconds - time.monotonic()))
+            rig.send(_message("traces", event) for event in traces)
+        else:
+            rig.send([*one.signals(traces), *(_message("traces", event) for event in traces)])
     drained(rig)
 
 
