@@ -33,6 +33,7 @@ from schemas.topics import Topics
 from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.opik.traces import facts_of, has_judge_score
+from streams.redis.state import RedisStore
 from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryLog, MemoryStore
 from tests.samples import natural_orders
 from tests.samples.oracle import Bounds, Judged, Told, is_bad
@@ -165,12 +166,33 @@ class Reader(Others):
         return out
 
 
+class MemoryState(MemoryStore):
+    """The join's state in memory."""
+
+    async def first_due(self) -> int | None:
+        return min(self.due.values(), default=None)
+
+    async def empty(self) -> None:
+        self.flush()
+
+
+class RedisState(RedisStore):
+    """The same in a Redis of the run's own."""
+
+    async def first_due(self) -> int | None:
+        found = await self.redis.zrange(f"{self.prefix}due", 0, 0, withscores=True)
+        return int(found[0][1]) if found else None
+
+    async def empty(self) -> None:
+        await self.redis.flushall()
+
+
 @dataclass
 class Product:
     """Two workers over a store, their topics and Opik. `most`: new names an hour that each takes."""
 
     clock: ManualClock
-    store: MemoryStore
+    store: MemoryState | RedisState
     most: int = 1_000
     opik: MemoryOpik = field(default_factory=MemoryOpik)
     letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
@@ -212,7 +234,7 @@ class Product:
         base = self.committed.get(at, 0)
         batch = Batch(TOPICS.of(kind), partition, base, self.logs[at][base : base + BATCH])
         if base == 0:
-            self.store.values.setdefault(batch.watermark_key, (b"0", FOREVER))
+            await self.store.start_at(batch.watermark_key, b"0", FOREVER, b"")
         ports = self.workers[(partition + self.shift) % WORKERS]
         decoded = agent.decode(batch.records, self.clock.ms, self.policy)
         await handle(batch, decoded, agent, ports, self.policy, TOPICS, settled=self.settled.get(at, 0))
@@ -225,7 +247,7 @@ class Product:
 
     async def wait(self, until: int) -> None:
         """Let time pass, with all that falls due on the way."""
-        while (due := min(self.store.due.values(), default=until)) < until:
+        while (due := await self.store.first_due()) is not None and due < until:
             self.clock.ms = max(self.clock.ms, due)
             await self.look()
         self.clock.ms = max(self.clock.ms, until)
@@ -243,7 +265,7 @@ class Product:
     async def lose_state(self, adopted_first: bool) -> None:
         """Redis is emptied; what Opik holds is adopted, and all topics are read again."""
         began = self.clock.ms
-        self.store.flush()
+        await self.store.empty()
         self.settled = dict(self.committed)
         self.committed.clear()
         if adopted_first:

@@ -143,16 +143,27 @@ def metadata(turn: Turn, trace: Trace) -> dict[str, str]:
 
 
 def thumbs_of(turn: Turn) -> Iterator[tuple[int, bytes]]:
-    """When each thumb reaches its topic, and its event."""
+    """When each thumb reaches its topic, and its event: in the plain form, or as DynamoDB's stream has it."""
+    plain = len(turn.id) % 2 == 0
     for number, thumb in enumerate(turn.thumbs):
-        event = {
+        word = {1: "up", -1: "down", 0: None}[thumb.value]
+        event: dict[str, Any] = {
             "event_id": f"{turn.id}/thumb/{number}",
             "response_id": turn.id,
             "user_id": "u",
-            "value": {1: "up", -1: "down", 0: None}[thumb.value],
+            "value": word,
             "occurred_at": thumb.at / 1000,
             "sequence": str(number + 1),
         }
+        if not plain:
+            item = {"MessageId": {"S": "m"}, "UserId": {"S": "u"}, "ResponseId": {"S": turn.id}}
+            change = {
+                "Keys": {"MessageId": {"S": "m"}},
+                "NewImage": item | ({"Thumbs": {"S": word}} if word else {}),
+                "SequenceNumber": str(number + 1),
+                "ApproximateCreationDateTime": thumb.at / 1000,
+            }
+            event = {"eventID": f"{turn.id}/{number}", "eventName": "MODIFY", "dynamodb": change}
         yield thumb.at, json.dumps(event).encode()
 
 

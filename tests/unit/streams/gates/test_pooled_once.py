@@ -17,9 +17,9 @@ from agents.live.judging import LiveJudging
 from evalcore.scoring.cache import MemoryScoreCache
 from schemas.outcomes import Kind
 from schemas.signals import DECLARED
-from tests.memory_ports import ManualClock, MemoryScoreEvents, MemoryStore
+from tests.memory_ports import ManualClock, MemoryScoreEvents
 from tests.samples.natural_orders import Dice
-from tests.samples.product import HOUR, MINUTE, POLICY, SECOND, TOPICS, Product, registry
+from tests.samples.product import HOUR, MINUTE, POLICY, SECOND, TOPICS, MemoryState, Product, registry
 from tests.samples.turns import Ask, Copy, Post, Trace, Turn, record
 from tests.unit.agents.builders import Rec
 from tests.unit.agents.live.live_rig import Willing
@@ -39,7 +39,7 @@ class OneTurn:
 
     def __post_init__(self) -> None:
         clock = ManualClock(START)
-        self.product = Product(clock, MemoryStore(clock))
+        self.product = Product(clock, MemoryState(clock))
         self.ended = START - SECOND
         self.trace = self.another(VERSION, self.ended)
 

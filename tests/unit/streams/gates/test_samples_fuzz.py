@@ -4,11 +4,12 @@ there were, by their last answers, and says so. An oracle of its own judges it (
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from tests.memory_ports import ManualClock, MemoryStore
+from rampgate.local.services.redis import RedisServer
+from tests.memory_ports import ManualClock
 from tests.samples.natural_orders import (
     HAPPENINGS,
     NEW_NAMES,
@@ -20,7 +21,7 @@ from tests.samples.natural_orders import (
     traffic,
 )
 from tests.samples.oracle import Bounds, differences, expected
-from tests.samples.product import BOUNDS, FEW_NAMES, HOUR, Product, registry, run
+from tests.samples.product import BOUNDS, FEW_NAMES, HOUR, MemoryState, Product, RedisState, registry, run
 
 START = 1_800_000_000_000 - 1_800_000_000_000 % HOUR
 VERSIONS = 5
@@ -33,13 +34,19 @@ def orders_of(seed: int) -> list[Order]:
 
 
 async def wrongs(
-    seed: int, orders: Sequence[Order], happening: str, turns: int = 0, limits: Mapping[str, Bounds] = BOUNDS
+    seed: int,
+    orders: Sequence[Order],
+    happening: str,
+    turns: int = 0,
+    limits: Mapping[str, Bounds] = BOUNDS,
+    state: Callable[[ManualClock], MemoryState | RedisState] = MemoryState,
+    start: int = START,
 ) -> list[str]:
     """One line for each difference between a world's verdicts and the oracle."""
-    made = traffic(seed, START, orders, happening, turns)
-    clock = ManualClock(START)
+    made = traffic(seed, start, orders, happening, turns)
+    clock = ManualClock(start)
     most = FEW_NAMES if happening == NEW_NAMES else 1_000
-    product = Product(clock, MemoryStore(clock), most)
+    product = Product(clock, state(clock), most)
     await run(made, product)
     out = []
     for number, ask in enumerate(made.asks):
@@ -84,4 +91,24 @@ async def test_turns_of_many_records_take_one_place_of_a_pool_each(order: Order,
     """700 turns in ten minutes, more than a pool has places: the gate draws 200 of them, each by its last answer."""
     limits = {name: Bounds(200, 100, one.window) for name, one in BOUNDS.items()}
     out = await wrongs(seed, [order], "nothing", 700, limits)
+    assert out == [], summary(out)
+
+
+@pytest.mark.slow
+async def test_the_gates_see_the_same_with_a_real_redis() -> None:
+    """Nine hours that end now: Redis drops by its own clock what is too old."""
+    hours = 9 * HOUR
+    start = time.time_ns() // 1_000_000 // HOUR * HOUR - hours
+    with RedisServer() as server:
+        out = []
+        for seed in range(8):
+            stores: list[RedisState] = []
+
+            def state(_: ManualClock, stores: list[RedisState] = stores) -> RedisState:
+                stores.append(RedisState(server.url, "rg:"))
+                return stores[-1]
+
+            out += await wrongs(seed, orders_of(seed), HAPPENINGS[seed], state=state, start=start)
+            await stores[0].empty()
+            await stores[0].close()
     assert out == [], summary(out)
