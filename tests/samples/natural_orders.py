@@ -332,7 +332,7 @@ def _garbage(dice: Dice, at: int, number: int) -> Garbage:
     value = dice.choice((b"{no json %d" % number, b"\xff %d" % number, nameless))
     if value is nameless:
         value = nameless % (dice.uuid7(at).encode(), number, at // 1000 - 2, at // 1000 - 1)
-    return Garbage(at, value)
+    return Garbage(at, value, b"nameless" in value)
 
 
 def _befall(dice: Dice, made: Traffic, start: int, what: str) -> None:

@@ -38,9 +38,10 @@ class Bounds:
 class Expected:
     """`pooled`: turn -> the trace that counts and its last answer, None where it gave none. `left_out`: turn -> reasons
     that may be given for it. `perhaps`: turns of the latter whose record may count as one that no one can read;
-    `perhaps_unreadable`: such records of all versions.
+    `perhaps_unreadable`: such records of all versions, and those of turns that name none.
     `answers`: what the user of each eligible turn was answered in the end. `rated`, `rerolled`: turns with a standing
-    signal; `withdrawn`: those whose thumb was taken back. `beyond`: eligible turns that no pool has room for."""
+    signal; `withdrawn`: those whose thumb was taken back. `beyond`: eligible turns that an hour's pool has no room for; for
+    a fair draw a gate may leave out more of them, of other hours."""
 
     pooled: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     left_out: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class Expected:
     @property
     def incomplete(self) -> bool:
         """However the records are counted of which it may be said that no one can read them."""
-        eligible = len(self.pooled) + self.beyond + len(self.left_out)
+        eligible = len(self.pooled) + len(self.left_out)
         at_most = _share(len(self.left_out), eligible) > LEFT_OUT
         at_least = _share(len(self.left_out) - len(self.perhaps), eligible - len(self.perhaps)) > LEFT_OUT
         many = _share(self.unreadable + self.perhaps_unreadable, self.records) > UNREADABLE
@@ -75,7 +76,7 @@ class Expected:
     @property
     def complete(self) -> bool:
         """However they are counted."""
-        eligible = len(self.pooled) + self.beyond + len(self.left_out)
+        eligible = len(self.pooled) + len(self.left_out)
         unreadable = _share(self.unreadable + self.perhaps_unreadable, self.records)
         return _share(len(self.left_out), eligible) <= LEFT_OUT and unreadable <= UNREADABLE
 
@@ -126,8 +127,10 @@ def expected(traffic: Traffic, ask: Ask, window: int) -> Expected:
             posts = [post for post in trace.posts if since < post.at <= ask.at]
             found.records += len(posts)
             found.perhaps_unreadable += sum(post.fate == "too large" for post in posts)
-    found.unreadable = sum(since < one.at <= ask.at for one in traffic.garbage)
-    found.records += found.unreadable
+    garbage = [one for one in traffic.garbage if since < one.at <= ask.at]
+    found.unreadable = sum(not one.nameless for one in garbage)
+    found.perhaps_unreadable += len(garbage) - found.unreadable
+    found.records += len(garbage)
     return found
 
 
@@ -225,7 +228,8 @@ def differences(must: Expected, told: Told, bounds: Bounds, stranger: bool = Fal
 
 
 def _of_items(must: Expected, told: Told, bounds: Bounds) -> Iterator[str]:
-    """As many turns are drawn as there are, up to what is wanted; each once, by its last answer."""
+    """As many turns are drawn as there are, up to what is wanted; each once, by its last answer. No pool is smaller than
+    what is wanted."""
     size = min(bounds.wanted, len(must.pooled))
     if told.size != size:
         yield f"the sample's size is {told.size}, must be {size} of {len(must.pooled)} turns"
@@ -256,7 +260,7 @@ def _of_sums(must: Expected, told: Told) -> Iterator[str]:
     if not most - len(must.perhaps) <= told.eligible <= most:
         yield f"eligible is {told.eligible}, must be {most}"
     beyond = told.left_out.get(BEYOND_POOL, 0)
-    if told.pooled + beyond != len(must.pooled) or beyond != must.beyond:
+    if told.pooled + beyond != len(must.pooled) or beyond < must.beyond or (beyond and not must.beyond):
         yield f"pooled is {told.pooled} and {beyond} beyond, must be {len(must.pooled)} with {must.beyond} beyond"
     certain = Counter(one for turn, reasons in must.left_out.items() for one in reasons if len(reasons) == 1)
     possible = Counter(one for reasons in must.left_out.values() for one in reasons)

@@ -285,13 +285,6 @@ class Product:
         """The product's reader of pools."""
         return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get)
 
-    async def drawn(self, ask: Ask, size: int = 1_000) -> list[Mapping[str, Any]]:
-        """The content of all that is drawn for a step."""
-        reader, window = self.pools(), BOUNDS[ask.milestone].window // SECOND
-        version = ask.version if ask.scope == "version" else None
-        drawn = await reader.drawn(ask.vertical, "assistant", version, window, size)
-        return [one.content for one in await reader.read(drawn)]
-
     async def verdict(self, ask: Ask, number: int, known: Registry) -> tuple[Verdict, Reader]:
         request = ramp_step(ask, f"q-{number}")
         nobody: Any = None

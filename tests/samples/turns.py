@@ -70,10 +70,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Garbage:
-    """A trace record of which no one can say whose it is."""
+    """A trace record of which no one can say whose it is: since it can't be read, or since it is `nameless`."""
 
     at: int
     value: bytes
+    nameless: bool = False
 
 
 @dataclass(frozen=True)

@@ -162,11 +162,12 @@ def _of_closing(must: Traffic, sample: Mapping[str, Any], shown: Counter[tuple[s
         for by in (-SLACK, SLACK)
     )
     left = sample.get("left_out") or {}
-    said = sample.get("pooled"), left.get("beyond_pool", 0)
-    if said != (len(pooled) - beyond, beyond):
+    said = sample.get("pooled") or 0, left.get("beyond_pool", 0)
+    # For a fair draw a gate may leave out more, of hours whose pools have room.
+    if sum(said) != len(pooled) or said[1] < beyond or (said[1] and not beyond):
         yield f"pooled and beyond are {said}, must be {(len(pooled) - beyond, beyond)}"
-    if sample["size"] != min(WANTED, len(pooled) - beyond):
-        yield f"its size is {sample['size']}, must be {min(WANTED, len(pooled) - beyond)}"
+    if sample["size"] != min(WANTED, len(pooled)):
+        yield f"its size is {sample['size']}, must be {min(WANTED, len(pooled))}"
     if left.get("dead_lettered", 0) + left.get("record_not_come", 0) != len(bad):
         yield f"left out are {left}, and {len(bad)} turns have a bad record alone"
     if not least <= left.get("not_ended", 0) <= most:

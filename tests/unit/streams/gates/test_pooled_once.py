@@ -307,11 +307,13 @@ ASKS: list[tuple[Any, ...]] = [*itertools.product(("pre_ramp", "pre_full"), ("sh
 async def test_a_turn_is_in_the_pool_exactly_once_by_its_last_record(way: Way, rated: bool) -> None:
     one = await came_to_pass(way, rated=rated)
     for milestone, vertical, scope in ASKS:
-        drawn = await one.product.drawn(Ask(one.product.clock.ms, VERSION, milestone, vertical, scope))
-        mine = [content for content in drawn if content["response_id"] == "r"]
+        told = await one.product.told(
+            Ask(one.product.clock.ms, VERSION, milestone, vertical, scope), 1, registry(scope)
+        )
+        mine = [shown for shown in told.judged if shown.turn == "r"]
         where = f"{milestone}, {vertical or 'all verticals'}, {scope}"
-        assert [content["trace_id"] for content in mine] == [one.trace.id], where
-        assert str(mine[0]["output"]).startswith(LAST), where
+        assert [shown.trace for shown in mine] == [one.trace.id], where
+        assert str(mine[0].output).startswith(LAST), where
 
 
 @EACH_WAY
