@@ -40,8 +40,8 @@ class Expected:
     that may be given for it. `perhaps`: turns of the latter whose record may count as one that no one can read;
     `perhaps_unreadable`: such records of all versions, and those of turns that name none.
     `answers`: what the user of each eligible turn was answered in the end. `rated`, `rerolled`: turns with a standing
-    signal; `withdrawn`: those whose thumb was taken back. `beyond`: eligible turns that an hour's pool has no room for; for
-    a fair draw a gate may leave out more of them, of other hours."""
+    signal; `withdrawn`: those whose thumb was taken back. `beyond`: eligible turns that an hour's pool has no room for;
+    for a fair draw a gate may leave out more of them, of other hours."""
 
     pooled: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     left_out: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -228,8 +228,8 @@ def differences(must: Expected, told: Told, bounds: Bounds, stranger: bool = Fal
 
 
 def _of_items(must: Expected, told: Told, bounds: Bounds) -> Iterator[str]:
-    """As many turns are drawn as there are, up to what is wanted; each once, by its last answer. No pool is smaller than
-    what is wanted."""
+    """As many turns are drawn as there are, up to what is wanted; each once, by its last answer. A pool is no smaller
+    than what is wanted."""
     size = min(bounds.wanted, len(must.pooled))
     if told.size != size:
         yield f"the sample's size is {told.size}, must be {size} of {len(must.pooled)} turns"
