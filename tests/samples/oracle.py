@@ -6,6 +6,7 @@ trace's records the one with the later end, then the later record.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ POOL = 600
 LEFT_OUT, UNREADABLE = 0.05, 0.01
 """Shares of the eligible turns and of the window's records above which a sample is incomplete."""
 RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED, BEYOND_POOL = "record_not_come", "dead_lettered", "not_ended", "beyond_pool"
+HALVES = re.compile("[\ud800-\udfff]")
+"""What is left of a character that was cut."""
 PLAINLY_BAD, BAD_IN_ANY_DRAW = 0.25, 0.45
 """Shares of bad turns with which a version fails, where a gate sees all of them, and where it draws some. The judge
 asks for four good ones in five."""
@@ -237,7 +240,12 @@ def _of_items(must: Expected, told: Told, bounds: Bounds) -> Iterator[str]:
         yield f"{len(told.judged)} items were judged, and the sample's size is {told.size}"
     twice = [turn for turn, times in Counter(one.turn for one in told.judged).items() if times > 1]
     strange = [one for one in told.judged if one.turn not in must.pooled]
-    wrongly = [one for one in told.judged if must.pooled.get(one.turn, ()) not in ((), (one.trace, one.output))]
+    wrongly = [
+        one
+        for one in told.judged
+        if one.turn in must.pooled
+        and must.pooled[one.turn] != (one.trace, _whole(one.output, must.pooled[one.turn][1]))
+    ]
     if twice:
         yield f"judged more than once: {len(twice)} turns, such as {twice[0]}"
     if strange:
@@ -283,6 +291,11 @@ def _of_signals(must: Expected, told: Told) -> Iterator[str]:
             yield f"{name}: {eligible} eligible, must be {len(turns & must.pooled.keys())} to {len(turns | more)}"
         if not len(turns & judged) <= sampled <= len((turns | more) & judged):
             yield f"{name}: {sampled} sampled, must be {len(turns & judged)} to {len((turns | more) & judged)}"
+
+
+def _whole(shown: str | None, answer: str | None) -> str | None:
+    """The answer itself where it is shown but for halves of characters, which no text has to keep."""
+    return answer if answer and shown == HALVES.sub("\ufffd", answer) else shown
 
 
 def _share(part: int, whole: int) -> float:
