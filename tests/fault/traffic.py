@@ -6,10 +6,10 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tests.fault.turn_events import events, expiry, iso, undecodable
+from tests.fault.turn_events import AGENT, events, expiry, iso, trace_of, undecodable
 from tests.fault.turns import Message, Thumb, Turn
 
 PROJECTS = {"receipts": "receipts-eval", "rewards_assistant": "consumer-agent"}
@@ -20,7 +20,9 @@ REROLL_WINDOW_MS = 300_000
 
 @dataclass
 class Mix:
-    """Shares of the traffic; `garbage` and `filtered` are per turn."""
+    """Shares of the traffic; `garbage` and `filtered` are per turn. `versions` share the turns, whose traces name none
+    where it is empty. Of turns with a version, so many are `started` and posted again at their end, are posted `again`
+    with another output, never end (`unended`), or have a category that no one takes (`too_long`)."""
 
     no_trace: float = 0.05
     opik_only: float = 0.01
@@ -33,6 +35,11 @@ class Mix:
     garbage: float = 0.02
     late: float = 0.15
     filtered: float = 0.01
+    versions: tuple[str, ...] = ()
+    started: float = 0.2
+    again: float = 0.1
+    unended: float = 0.02
+    too_long: float = 0.01
 
 
 class Traffic:
@@ -54,7 +61,9 @@ class Traffic:
             turn = self._turn(number)
             self.turns.append(turn)
             at = number + dice.random()
-            for message in events(turn, dice):
+            if mix.versions:
+                turn.version = dice.choice(mix.versions)
+            for message in self._rather(turn, list(events(turn, dice))):
                 late = dice.random() < mix.late
                 placed.append((at + (dice.uniform(0, count / 3) if late else dice.uniform(0, 30)), message))
                 if dice.random() < mix.duplicates:
@@ -72,6 +81,26 @@ class Traffic:
                 self.filtered["thumbs"] += 1
         placed.sort(key=lambda pair: pair[0])
         self.messages = [message for _, message in placed]
+
+    def _rather(self, turn: Turn, usual: list[Message]) -> list[Message]:
+        """The turn's events as tracing posts them of an agent that names its version."""
+        dice, mix = self._random, self.mix
+        if not turn.version or turn.trace_in != "event":
+            return usual
+        ended, roll = iso(turn.ended), dice.random()
+        # What a session is told of a turn that runs is for other tests.
+        start = trace_of(replace(turn, session=""), {"ended_at": None, "output": None})
+        others = [message for message in usual if message.topic != "traces"]
+        if roll < mix.unended:
+            turn.unended = True
+            return [*others, start]
+        if roll < mix.unended + mix.too_long:
+            bad = trace_of(turn, {"ended_at": ended}, category="c" * 129)
+            self.garbage.append(bad)
+            return [*others, bad]
+        if roll < mix.unended + mix.too_long + mix.again:
+            return [trace_of(turn, {"ended_at": ended, "output": None}), *usual]
+        return [start, *usual] if roll < mix.unended + mix.too_long + mix.again + mix.started else usual
 
     def _turn(self, number: int) -> Turn:
         dice, mix = self._random, self.mix
@@ -133,6 +162,7 @@ class Traffic:
             judged="event" if dice.random() < 0.5 else "no",
             session=turn.session,
             said=turn.said,
+            version=turn.version,
         )
 
     # ---- Opik's side
@@ -145,10 +175,15 @@ class Traffic:
                 "project_name": turn.project,
                 "name": "turn",
                 "start_time": iso(turn.started),
-                "end_time": iso(turn.ended),
+                **({} if turn.unended else {"end_time": iso(turn.ended)}),
                 "input": {"text": turn.said},
                 "output": {},
-                "metadata": {"response_id": turn.response_id, "vertical": turn.vertical, "sub_agent": "main"},
+                "metadata": {
+                    "response_id": turn.response_id,
+                    "vertical": turn.vertical,
+                    "sub_agent": "main",
+                    **({"agent_id": AGENT, "agent_version": turn.version} if turn.version else {}),
+                },
             }
             for turn in self.turns
             if turn.trace_in != "nowhere"

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.fault.turns import THUMBS, Message, Thumb, Topic, Turn
 
+AGENT = "assistant"
 USER_SCORE = {"name": THUMBS, "value": 1.0, "source": "sdk"}
 """A user's signal is no judge score."""
 
@@ -37,18 +38,28 @@ def events(turn: Turn, dice: random.Random) -> Iterator[Message]:
         yield Message("rerolls", key, encode(event))
     if turn.trace_in == "event":
         scores = [{"name": "helpfulness", "value": 0.7, "source": "online_scoring"}]
-        event = {
-            "event_id": f"{turn.response_id}/trace",
-            "trace_id": turn.trace_id,
-            "response_id": turn.response_id,
-            "project_name": turn.project,
-            "started_at": iso(turn.started),
-            "ended_at": iso(turn.ended),
-            "input": {"text": turn.said},
-            "metadata": {"vertical": turn.vertical, "sub_agent": "main", "session_id": turn.session},
-            "feedback_scores": scores if turn.judged == "event" else dice.choice(([], None, [USER_SCORE])),
-        }
-        yield Message("traces", key, encode(event))
+        given = scores if turn.judged == "event" else dice.choice(([], None, [USER_SCORE]))
+        yield trace_of(turn, {"ended_at": iso(turn.ended), "feedback_scores": given})
+
+
+def trace_of(turn: Turn, said: dict[str, Any], category: str = "") -> Message:
+    """A record of the turn's trace; `said` has its end, None while it runs. Where the turn names a version, an
+    output."""
+    whose = {"agent_id": AGENT, "agent_version": turn.version} if turn.version else {}
+    event = {
+        "event_id": f"{turn.response_id}/trace",
+        "trace_id": turn.trace_id,
+        "response_id": turn.response_id,
+        "project_name": turn.project,
+        "started_at": iso(turn.started),
+        "input": {"text": turn.said},
+        **({"output": {"text": "so"}} if turn.version else {}),
+        "metadata": {"vertical": turn.vertical, "sub_agent": "main", "session_id": turn.session, **whose},
+        **said,
+    }
+    if category:
+        event["metadata"] = {**event["metadata"], "category": category}  # type: ignore[dict-item]
+    return Message("traces", turn.response_id.encode(), encode(event))
 
 
 def _thumb(turn: Turn, thumb: Thumb, before: int, dice: random.Random) -> dict[str, Any]:

@@ -41,6 +41,10 @@ class Turn:
     session: str = ""
     said: str = ""
     started: int = 0
+    version: str = ""
+    """Of the agent; "" where its trace names none."""
+    unended: bool = False
+    """Its trace was begun and never ended."""
 
     @property
     def thumb(self) -> int:

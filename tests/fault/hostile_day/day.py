@@ -167,6 +167,9 @@ def _stream(plan: Plan, parts: Parts, faults: Iterator[Fault], numbers: range, o
         load.rest()
         quiet = time.monotonic()
         left, found = _settle(plan, parts, log, load)
+        if not left:
+            load.ask_of_all(number)
+            left, found = _settle(plan, parts, log, load)
         took = f"{quiet - began:.0f} s of faults, exact after {time.monotonic() - quiet:.1f} s"
         if left:
             failed = True

@@ -17,12 +17,14 @@ from tests.fault.traffic import Mix, Traffic
 from tests.fault.turn_events import change, encode
 from tests.fault.turns import Thumb, Turn
 
-MIX = Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0)
+VERSIONS = ("v-1", "v-2")
+MIX = Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0, versions=VERSIONS)
 """Every turn's trace is on the topic: that a turn has none is only known after minutes, which no round lasts."""
 TURNS = 400
 """Of one piece of traffic: what is late arrives within a third of that."""
-FLIPS, STEPS = 0.12, 0.05
-"""A record; more of them are sent: a flip of any earlier turn, and a ramp-step request."""
+FLIPS, STEPS, TRACED = 0.12, 0.05, 0.1
+"""A record; more of them are sent: a flip of any earlier turn, and a ramp-step request. Of these so many are about a
+version with traces, all others about one that has none and was never asked about."""
 
 
 class Load(threading.Thread):
@@ -120,15 +122,29 @@ class Load(threading.Thread):
         else:
             before, after = self._dice.choice(((5, 25), (25, 50), (5, 5), (0, 5), (25, 100), (0, 100), (5, 101)))
             number = len(self._steps)
-            step = {
-                "request_id": f"q{self._seed}-{number}", "experiment_id": f"e-{number % 20}", "agent_id": "assistant",
-                "agent_version": "never-traced", "vertical": "receipts", "from_percent": before, "to_percent": after,
-                "ramp_steps": [5, 25, 50, 100],
-                "eval_gates": {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality"]},
-                "requested_at": datetime.now(UTC).isoformat(), "deadline_seconds": 600,
-            }  # fmt: skip
+            step = self._request(f"q{self._seed}-{number}", number, before, after, f"untraced-{self._seed}-{number}")
+            if self._dice.random() < TRACED:
+                step |= {"from_percent": 0, "to_percent": 5, "agent_version": self._dice.choice(VERSIONS)}
             self._steps.append(step)
         self._send("ramp-steps", str(step["experiment_id"]).encode(), encode(step))
+
+    def ask_of_all(self, number: int) -> None:
+        """Ask for the first step of each version, once all that was sent is consumed: its sample is all of that."""
+        for version in VERSIONS:
+            name = f"closing-{self._seed}-{number}-{version}"
+            step = self._request(name, number, 0, 5, version)
+            self._send("ramp-steps", str(step["experiment_id"]).encode(), encode(step))
+        assert self._producer.flush(150.0) == 0, "Kafka takes no records"
+
+    @staticmethod
+    def _request(name: str, number: int, before: float, after: float, version: str) -> dict[str, Any]:
+        return {
+            "request_id": name, "experiment_id": f"e-{number % 20}", "agent_id": "assistant",
+            "agent_version": version, "vertical": "receipts", "from_percent": before, "to_percent": after,
+            "ramp_steps": [5, 25, 50, 100],
+            "eval_gates": {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality"]},
+            "requested_at": datetime.now(UTC).isoformat(), "deadline_seconds": 600,
+        }  # fmt: skip
 
     def _send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
         while True:

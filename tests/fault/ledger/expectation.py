@@ -57,7 +57,7 @@ def expectation(records: Iterable[Record], opik_traces: Mapping[str, str]) -> Ex
             case Trace() as trace:
                 traces[trace.response] = trace.trace
                 found.projects.add(trace.project)
-                if trace.session:
+                if trace.session and trace.ended is not None:
                     sessions[trace.session, trace.said][trace.response] = trace
             case Request() as request:
                 found.requests.setdefault(request.request, []).append(request)
@@ -85,6 +85,6 @@ def said_again(groups: Iterable[Mapping[str, Trace]]) -> set[str]:
     for group in groups:
         ordered = sorted(group.values(), key=lambda trace: trace.started)
         for before, after in pairwise(ordered):
-            if 0 <= after.started - before.ended <= AGAIN_SECONDS:
+            if before.ended is not None and 0 <= after.started - before.ended <= AGAIN_SECONDS:
                 found.add(before.response)
     return found

@@ -22,6 +22,8 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = field(default=())
+    timestamp: int = 0
+    """When it was sent (ms)."""
 
     @property
     def at(self) -> tuple[str, int, int]:
@@ -79,7 +81,8 @@ class KafkaLog:
                     if error is None:
                         headers = tuple(message.headers() or ())
                         place = message.partition(), message.offset()
-                        found.append(Record(topic, *place, message.key(), message.value(), headers))
+                        sent = message.timestamp()[1]
+                        found.append(Record(topic, *place, message.key(), message.value(), headers, sent))
                     elif error.code() == KafkaError._PARTITION_EOF:
                         ended.add(message.partition())
         finally:

@@ -15,6 +15,7 @@ from typing import Any
 from tests.fault.ledger.expectation import At, Expectation, expectation
 from tests.fault.ledger.kafka_log import KafkaLog, Place, Record
 from tests.fault.ledger.opik_content import OpikContent, opik_content
+from tests.fault.ledger.samples import sample_differences
 from tests.fault.ledger.signals import TOPICS, Request
 
 UNREADABLE = frozenset(("malformed", "too_large", "unknown_schema", "unreadable"))
@@ -51,6 +52,8 @@ class Found:
     verdicts: Sequence[Record]
     scores: Scores
     expected: Expectation
+    events: Sequence[Record] = ()
+    """Judges' scores."""
 
     @property
     def summary(self) -> str:
@@ -91,6 +94,7 @@ def look(
         verdicts=log.records("verdicts"),
         scores=content.scores,
         expected=expectation(records, content.traces),
+        events=log.records("judge-scores"),
     )
 
 
@@ -101,6 +105,7 @@ def differences(found: Found) -> list[str]:
         *_of_scores(found.expected, found.scores),
         *_of_letters(found),
         *_of_verdicts(found.expected, found.verdicts),
+        *sample_differences(found.records, found.verdicts, found.events),
     ]
 
 
@@ -163,7 +168,7 @@ def _asks(record: Record, name: str) -> bool:
 
 
 def _of_verdicts(expected: Expectation, verdicts: Sequence[Record]) -> Iterator[str]:
-    """One for each request. No turn of a run has an agent's version, so a gate has no evidence and must not pass."""
+    """One for each request. No judge has a model, or no turn is of the version, so that no gate may pass."""
     read: list[dict[str, Any]] = [json.loads(record.value or b"") for record in verdicts]
     count = Counter(verdict["request_id"] for verdict in read)
     for name in sorted(expected.requests.keys() | count.keys()):

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 EXPIRY = "dynamodb.amazonaws.com"
 """Who deletes an item whose time is over; a user's withdrawal has another identity, or none."""
+LONGEST_NAME = 128
+"""Characters of a category, a vertical, an agent or a version."""
 _VALUES: dict[Any, int] = {"up": 1, "down": -1, None: 0}
 
 
@@ -32,7 +34,7 @@ class Reroll:
 
 @dataclass(frozen=True)
 class Trace:
-    """Times in seconds."""
+    """Times in seconds; `ended` is None while it runs. `version`: of the agent, "" where it names none."""
 
     response: str
     trace: str
@@ -40,7 +42,9 @@ class Trace:
     session: str
     said: str
     started: float
-    ended: float
+    ended: float | None
+    version: str = ""
+    vertical: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Request:
     first: bool
     last: bool
     climbs: bool
+    version: Any = ""
+    vertical: Any = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,9 @@ def _reroll(content: dict[str, Any]) -> Reroll:
 
 def _trace(content: dict[str, Any]) -> Trace:
     told = content.get("metadata") or {}
+    if len(told.get("category") or "") > LONGEST_NAME:
+        raise ValueError("no category")
+    ended = content["ended_at"]
     return Trace(
         response=_text(content["response_id"]),
         trace=_text(content["trace_id"]),
@@ -118,7 +127,9 @@ def _trace(content: dict[str, Any]) -> Trace:
         session=str(told.get("session_id") or ""),
         said=json.dumps(content.get("input"), sort_keys=True),
         started=_time(content["started_at"]),
-        ended=_time(content["ended_at"]),
+        ended=None if ended is None else _time(ended),
+        version=str(told.get("agent_version") or ""),
+        vertical=str(told.get("vertical") or ""),
     )
 
 
@@ -133,6 +144,8 @@ def _request(content: dict[str, Any]) -> Request:
         first=valid and before == 0 < after,
         last=valid and before < 100 == after,
         climbs=valid and before < after,
+        version=content.get("agent_version"),
+        vertical=content.get("vertical"),
     )
 
 

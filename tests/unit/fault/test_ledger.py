@@ -56,7 +56,7 @@ BAD, CONFLICT = ("thumbs", 0, 3), ("ramp-steps", 0, 3)
 
 
 def verdict(name: str, *, passed: bool, gates: tuple[str, ...] = ()) -> Record:
-    told = {"request_id": name, "experiment_id": "e", "gates": [{"milestone": gate} for gate in gates]}
+    told = {"request_id": name, "experiment_id": "e", "gates": [{"milestone": gate} for gate in gates], "sample": None}
     told |= {"verdict": "warn", "action": "proceed"} if passed else {"verdict": "fail", "action": "halt"}
     return Record("verdicts", 0, 0, b"e", json.dumps(told).encode())
 
