@@ -130,6 +130,7 @@ class Seen(NamedTuple):
     values: list[bytes]
     counts: list[dict[str, int]]
     pools: list[list[bytes]]
+    sizes: list[int]
 
 
 class Store(Protocol):
@@ -155,8 +156,10 @@ class Store(Protocol):
         """The members of each key's pool, lowest number first."""
         ...
 
-    async def at_once(self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key]) -> Seen:
-        """What `read`, `counts` and `pools` return, as it stood at one moment."""
+    async def at_once(
+        self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key], sizes: Sequence[Key] = ()
+    ) -> Seen:
+        """What `read`, `counts` and `pools` return, and how many members pools have, as it stood at one moment."""
         ...
 
     def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:

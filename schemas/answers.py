@@ -57,19 +57,43 @@ class Balance(Answer):
     reasons: dict[str, dict[str, int]] = {}
 
 
+class SampleBalance(Answer):
+    """Turns of agent versions by what became of their record, of the hours that a window overlaps. `difference`: turns
+    by which the counts of `pooled` ones and the pools themselves disagree. `unnamed` turns have no agent or version,
+    `refused` ones are of new versions beyond the bound on them; both have no pool."""
+
+    pooled: int = 0
+    record_not_come: int = 0
+    dead_lettered: int = 0
+    running: int = 0
+    unnamed: int = 0
+    refused: int = 0
+    difference: int = 0
+
+
 class Conservation(Answer):
-    """Promise 3 as figures. `difference` is consumed minus the five states; balanced means 0 for every signal, and no
-    gap."""
+    """Promise 3 as figures. `difference` is consumed minus the five states; balanced means 0 for every signal and for
+    the samples, and no gap."""
 
     window_seconds: int
     balanced: bool
     signals: dict[str, Balance]
+    samples: SampleBalance = SampleBalance()
 
 
 class JudgeOpinion(Answer):
     judge_id: str
     score: float | None
     reason: str | None = None
+
+
+class PooledView(Answer):
+    """Whether a turn is in the pools of an agent version, from which gates draw, and `why` not. `agent_version` is None
+    for a version other than the trace's own."""
+
+    agent_version: str | None
+    pooled: bool
+    why: str | None = None
 
 
 class TurnView(Answer):
@@ -89,6 +113,7 @@ class TurnView(Answer):
     timestamp: str | None = None
     feedback_scores: dict[str, float] = {}
     judge_scores: list[JudgeOpinion] = []
+    pools: list[PooledView] = []
     trace: dict[str, Any] = {}
     frames: list[Any] = []
 

@@ -113,8 +113,11 @@ class MemoryStore:
         found = (self.lowest.get(key, (0, {})) for key in keys)
         return [list(members) if expires > now else [] for expires, members in found]
 
-    async def at_once(self, values: Sequence[str], counts: Sequence[str], pools: Sequence[str]) -> Seen:
-        return Seen(await self.read(values), await self.counts(counts), await self.pools(pools))
+    async def at_once(
+        self, values: Sequence[str], counts: Sequence[str], pools: Sequence[str], sizes: Sequence[str] = ()
+    ) -> Seen:
+        held = list(map(len, await self.pools(sizes)))
+        return Seen(await self.read(values), await self.counts(counts), await self.pools(pools), held)
 
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         now, prefix = self.clock.now_ms(), TURN.prefix

@@ -103,11 +103,15 @@ class PooledTraces:
         self._clock, self._in_opik, self._state_is_complete = clock, in_opik, state_is_complete
         self._opik_lookups = asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE)
 
-    async def window(self, scope: Scope, window_seconds: int, turns: Sequence[Key] = ()) -> Window:
+    async def window(self, scope: Scope, window_seconds: int) -> Window:
         """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
         async with self._state_is_complete():
-            return await read_window(self._store, scope, self._clock.now_ms(), window_seconds, turns)
+            return await self.with_turns(scope, window_seconds, ())
+
+    async def with_turns(self, scope: Scope, window_seconds: int, turns: Sequence[Key]) -> Window:
+        """The same as it stands now, and these turns at the same moment."""
+        return await read_window(self._store, scope, self._clock.now_ms(), window_seconds, turns)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
@@ -340,7 +344,7 @@ class FrozenSamples:
         """The window's account. The sample's signals are read in one step with the counts that they are compared with:
         a thumb between two reads would look like a loss."""
         keys = turn_keys(str(one.content["response_id"]) for one in traces)
-        then = await self._traces.window(scope, seconds, keys)
+        then = await self._traces.with_turns(scope, seconds, keys)
         turns = [decode_turn(stored) for stored in then.turns if stored]
         sampled = {
             "rated": sum(turn.thumbs is not None and turn.thumbs.value != 0 for turn in turns),

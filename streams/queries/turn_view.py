@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 from agents.codec import TraceFacts
+from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
 from agents.join.turn import Turn, decode_turn
-from agents.keys import turn_key
+from agents.join.versions import Came, standings
+from agents.keys import POOL_EDGE, TURN_POOL, pool_place, turn_key
 from agents.ports import Store
 from agents.traces import RESERVED, is_judge_score
-from schemas.answers import JudgeOpinion, TurnView
+from evalcore.scoring.sampling import number_of, turn_hash
+from schemas.answers import JudgeOpinion, PooledView, TurnView
 
 PURPOSES = ("feedback", "eval")
 NO_TEXT = frozenset(
     ("id", "project_id", "project_name", "start_time", "end_time", "duration", "created_at", "last_updated_at")
 ) | {"span_count", "llm_span_count", "total_estimated_cost"}
 """Fields of Opik's trace in which nobody's words can stand."""
+
+
+WHY = {
+    Came.RUNNING: "not_ended: no record of its end has come",
+    Came.NOT_COME: "record_not_come: it is known from Opik, and its record has not come",
+    Came.DEAD: "dead_lettered: its last record is a dead letter",
+}
+NAMELESS = "its trace names no agent, or no version"
+TOO_NEW = "its version was one of too many new ones in its hour"
 
 
 class TurnNotFound(LookupError):
@@ -42,7 +55,29 @@ async def view_turn(response_id: str, store: Store, traces: TraceReader) -> Turn
             project, trace = found.project, await traces.get(Turn(trace=found.trace).trace_id)
     if trace is None:
         raise TurnNotFound(unknown(response_id, turn))
-    return joined(response_id, turn, project, trace)
+    view = joined(response_id, turn, project, trace)
+    return view.model_copy(update={"pools": await pools_of(response_id, turn, trace, store)})
+
+
+async def pools_of(response_id: str, turn: Turn, trace: dict[str, Any], store: Store) -> list[PooledView]:
+    """Whether the turn is in the pools of each version that it has traces of. Raises Unavailable."""
+    metadata = trace.get("metadata") or {}
+    version = text_of(metadata.get("agent_version"))
+    own = names_of(text_of(metadata.get("agent_id")) or "", version or "")
+    out, turn_is = [], turn_hash(response_id)
+    for one in standings(turn):
+        why: str | None = WHY.get(one.came)
+        if one.names in (UNNAMED, REFUSED):
+            why = NAMELESS if one.names == UNNAMED else TOO_NEW
+        elif one.came == Came.POOLED:
+            place = pool_place(None, spelled(one.names), one.second // 3600)
+            seen = await store.at_once((), [POOL_EDGE.key(*place)], [TURN_POOL.key(*place)])
+            if number_of(turn_is) >= seen.counts[0].get("edge", math.inf):
+                why = "beyond_pool: its hour has more turns than a pool keeps, and its hash leaves it out"
+            elif not any(member.startswith(turn_is) for member in seen.pools[0]):
+                why = "its record came, and it is not in the pool: a loss, which fails the gate"
+        out.append(PooledView(agent_version=version if one.names == own else None, pooled=why is None, why=why))
+    return out
 
 
 def unknown(response_id: str, turn: Turn) -> str:

@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -236,7 +237,9 @@ class RedisStore:
     async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
         return await self._each(keys, 100, lambda pipe, name: pipe.zrange(name, 0, -1))
 
-    async def at_once(self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key]) -> Seen:
+    async def at_once(
+        self, values: Sequence[Key], counts: Sequence[Key], pools: Sequence[Key], sizes: Sequence[Key] = ()
+    ) -> Seen:
         async def ask() -> list[Any]:
             pipe = self._redis.pipeline(transaction=True)
             for key in values:
@@ -245,11 +248,13 @@ class RedisStore:
                 pipe.hgetall(self._prefix + key)
             for key in pools:
                 pipe.zrange(self._prefix + key, 0, -1)
+            for key in sizes:
+                pipe.zcard(self._prefix + key)
             return cast("list[Any]", await pipe.execute())
 
-        found = await self.call(ask)
-        first, second = len(values), len(values) + len(counts)
-        return Seen([value or b"" for value in found[:first]], list(map(_numbers, found[first:second])), found[second:])
+        found = iter(await self.call(ask))
+        held = [value or b"" for value in islice(found, len(values))]
+        return Seen(held, list(map(_numbers, islice(found, len(counts)))), list(islice(found, len(pools))), list(found))
 
     async def _each(self, keys: Sequence[Key], at_once: int, command: Callable[[Any, str], Any]) -> list[Any]:
         """The results of one command for each key, in order; so many are sent at once."""

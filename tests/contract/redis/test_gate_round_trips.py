@@ -29,9 +29,9 @@ from tests.memory_ports import MemoryScoreEvents
 from tests.unit.streams.gates.sample_world import NOW, WEEK, Told, World, asked, known, not_in_opik, sealing
 
 TRACES = 200
-MOST = 10
-"""The sample's key, marks, pools, marks and its freezing; marks, counters and marks for the coverage; two questions for
-800 answers. What publishes and counts the verdict comes on top, and waits for Kafka as well."""
+MOST = 11
+"""The sample's key, marks, pools, marks, its turns and its freezing; marks, counters and marks for the coverage; two
+questions for 800 answers. What publishes and counts the verdict comes on top, and waits for Kafka as well."""
 SEAL = AnswerSeal(b"secret")
 
 

@@ -56,7 +56,7 @@ async def test_names_may_hold_any_text(store: Either) -> None:
     names = ["t2:" + name for name in ("ü", "a b", "日本語", '"', "{x}", "*", "\n", "x" * 512)]
     assert await store.apply(Change(sets={name: (name.encode(), far()) for name in names})) == []
     assert await store.read(names) == [name.encode() for name in names]
-    assert await all_turns(store) == {name[2:]: name.encode() for name in names}
+    assert await all_turns(store) == {name[3:]: name.encode() for name in names}
 
 
 async def test_one_failed_check_changes_nothing_and_names_the_cells(store: Either) -> None:

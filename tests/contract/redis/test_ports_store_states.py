@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from agents.ports import Change, Swaps
+from agents.ports import Change, Places, Swaps
+from evalcore.scoring.sampling import PooledTurn, number_of, turn_hash
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, memory_store, now_ms
 
@@ -32,6 +33,7 @@ class Both(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.real = RedisStore(self.url, f"{uuid.uuid4().hex}:")
         self.twin = memory_store()
+        self.placed: dict[str, set[bytes]] = {"p2:1": set(), "p2:2": set()}
 
     def same(self, method: str, *args: Any) -> Any:
         real = self.runner.run(getattr(self.real, method)(*args))
@@ -71,6 +73,25 @@ class Both(RuleBasedStateMachine):
         )
         self.same("apply", change)
 
+    @rule(
+        key=st.sampled_from(["p2:1", "p2:2"]),
+        turns=st.dictionaries(
+            st.integers(0, 30), st.none() | st.tuples(*[st.integers(0, 2)] * 5), min_size=1, max_size=12
+        ),
+    )
+    def place(self, key: str, turns: dict[int, Any]) -> None:
+        """Turns enter, change or leave; as their own state says, each had a place or had none."""
+        found, placed = {}, self.placed[key]
+        for number, place in turns.items():
+            turn = turn_hash(f"turn {number}")
+            member = b""
+            if place is not None:
+                ended, trace, partition, offset, stamp = place
+                member = PooledTurn(turn, 2**40 + ended, bytes([127 * trace]) * 16, partition, offset, stamp).pack()
+            found[turn] = turn in placed, member
+            (placed.add if member else placed.discard)(turn)
+        self.same("apply", Change(places={key: Places(f"pe{key[1:]}", far(), 8, found)}))
+
     @rule(now=st.integers(0, 120), limit=st.integers(0, 5), lease=st.integers(1, 50))
     def claim(self, now: int, limit: int, lease: int) -> None:
         self.same("claim_due", now, limit, lease)
@@ -84,6 +105,13 @@ class Both(RuleBasedStateMachine):
     def hold_the_same(self) -> None:
         self.same("read", ["t2:a", "t2:b", "t2:ü", "s2:a", "w2:x:0", "nobody"])
         self.same("counts", ["c2:1", "c2:2", "nobody"])
+        pools, edges = ["p2:1", "p2:2"], ["pe2:1", "pe2:2"]
+        _, rims, members, sizes = self.same("at_once", ["t2:a", "nobody"], edges, pools, pools)
+        assert sizes == list(map(len, members))
+        for key, rim, held in zip(pools, rims, members, strict=True):
+            assert len(held) + rim.get("beyond", 0) == len(self.placed[key]), "each turn has its place, or is beyond"
+            assert len(held) <= 8
+            assert all(number_of(one) < rim.get("edge", 2**44) for one in held)
 
     @rule()
     def list_turns(self) -> None:

@@ -60,7 +60,7 @@ def turn(rig: LetterRig, name: str) -> tuple[str, str]:
     """A turn whose trace the worker knows: its response id and trace id."""
     rid, trace_id = f"{name}-{now_ms()}", new_trace_id()
     rig.put("traces", trace(rid, trace_id), key=rid.encode())
-    rig.wait("the trace is known", lambda: rig.state.exists(f"{rig.prefix}t:{rid}") == 1)
+    rig.wait("the trace is known", lambda: rig.state.exists(f"{rig.prefix}t2:{rid}") == 1)
     rig.in_opik(trace_id, rid)
     return rid, trace_id
 
@@ -134,7 +134,7 @@ def test_one_refused_score_among_a_thousand_takes_none_with_it(rig: LetterRig) -
     for rid, trace_id in turns.items():
         rig._producer.produce(rig.prefix + "traces", encoded(trace(rid, trace_id)), rid.encode(), partition=1)
     rig._producer.flush(20)
-    rig.wait("traces known", lambda: rig.state.exists(*(f"{rig.prefix}t:{rid}" for rid in turns)) == 1_000)
+    rig.wait("traces known", lambda: rig.state.exists(*(f"{rig.prefix}t2:{rid}" for rid in turns)) == 1_000)
     refused = turns["many-417"]
     rig.opik.fault(match={"method": "PUT", "trace_id": refused}, status=400)
     rig.opik.call("DELETE", "/_writes")

@@ -60,6 +60,11 @@ def show_conservation(answer: Conservation) -> None:
     for signal, row in answer.signals.items():
         if row.gaps:
             console.print(f"  {signal}: {row.gap:,} offsets lost by Kafka before they were read, in {row.gaps:,} gaps")
+    samples = answer.samples
+    console.print(
+        f"  samples: {samples.pooled:,} turns pooled, {samples.record_not_come:,} whose record has not come, "
+        f"{samples.dead_lettered:,} dead-lettered, {samples.running:,} running; pools differ by {samples.difference:,}"
+    )
     if answer.balanced:
         console.print("[green]balanced[/]: every record is in exactly one state")
     else:
@@ -83,6 +88,9 @@ def show_turn(view: TurnView) -> None:
         score_text = "[dim]none[/]" if judge.score is None else f"[bold]{judge.score:g}[/]"
         table.add_row(plain(judge.judge_id), score_text + (f"  {plain(judge.reason)}" if judge.reason else ""))
     table.add_section()
+    for pool in view.pools:
+        word = "in the pool" if pool.pooled else f"not in the pool: {pool.why}"
+        table.add_row("evidence", f"{plain(pool.agent_version or 'another version')}: {plain(word)}")
     table.add_row("trace", plain(f"{view.trace.get('id')} in {view.trace.get('project_name')}"))
     for name in ("input", "output"):
         if name in view.trace:

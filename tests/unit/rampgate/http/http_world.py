@@ -6,7 +6,7 @@ import uuid
 from types import SimpleNamespace
 from typing import Any, cast
 
-from agents.join.counting import BOTH, count_moves
+from agents.join.counting import BOTH, CLASSES, count_moves
 from agents.policy import Policy
 from agents.ports import Change, Unavailable
 from rampgate.http.routes import Side
@@ -74,7 +74,7 @@ class World:
     def counted(self, vertical: str, by: int) -> Change:
         """A turn of now with both sides, counted in or out."""
         change, now = Change(), self.clock.now_ms()
-        count_moves(change, {(vertical, BOTH, now // 1000): by}, now, Policy().lookback)
+        count_moves(change, {(vertical, str(CLASSES.index(BOTH)), now // 1000): by}, now, Policy().lookback)
         return change
 
     def side(self, token: str | None = None) -> Side:

@@ -137,7 +137,7 @@ async def wordy() -> World:
     wordy_traces: Any = WordyTraces()
     world.queries._parts.opik.traces = wordy_traces
     turn = Turn(trace=uuid.UUID(TRACE).bytes, project="p", time=world.clock.now_ms())
-    world.store.values["t:r1"] = (encode_turn(turn), world.clock.now_ms() + 1000)
+    world.store.values["t2:r1"] = (encode_turn(turn), world.clock.now_ms() + 1000)
     return world
 
 

@@ -101,7 +101,7 @@ async def test_errors_are_json_that_says_what_is_wrong(client: Any, path: str, s
 
 async def test_a_read_for_evaluation_is_audited_or_refused(client: Any, world: World) -> None:
     turn = Turn(trace=uuid.UUID(TRACE).bytes, project="p", time=world.clock.now_ms())
-    world.store.values["t:r1"] = (encode_turn(turn), world.clock.now_ms() + 1000)
+    world.store.values["t2:r1"] = (encode_turn(turn), world.clock.now_ms() + 1000)
     assert (await client("/turns/r1")).status == 200
     assert world.producer.messages == []
     assert (await client("/turns/r1?purpose=eval", **{"Rampgate-Caller": "curation"})).status == 200

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from agents.codec import TraceFacts
+from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
 from agents.join.turn import Signal, Turn, encode_turn
+from agents.join.versions import Came, Standing
+from agents.join.versions import store as store_versions
+from agents.keys import POOL_EDGE, TURN_POOL, pool_place
+from agents.ports import Change, Places
+from evalcore.scoring.sampling import PooledTurn, turn_hash
 from streams.queries.turn_view import TurnNotFound, joined, view_turn
 from tests.memory_ports import ManualClock, MemoryStore
 
@@ -72,6 +78,48 @@ async def test_a_known_trace_costs_no_search() -> None:
     view = await view_turn("r", store_with(Turn(trace=TRACE.bytes, project="p")), opik)
     assert view.trace == {"id": str(TRACE), "project_name": "p"}
     assert opik.searches == 0
+
+
+@pytest.mark.parametrize(
+    ("came", "names", "said"),
+    [
+        (Came.NOT_COME, names_of("a", "v1"), "record_not_come"),
+        (Came.DEAD, names_of("a", "v1"), "dead_lettered"),
+        (Came.RUNNING, names_of("a", "v1"), "not_ended"),
+        (Came.POOLED, names_of("a", "v1"), "a loss"),
+        (Came.POOLED, UNNAMED, "names no agent"),
+        (Came.POOLED, REFUSED, "too many new ones"),
+    ],
+)
+async def test_a_turn_says_why_it_is_in_no_pool(came: int, names: bytes, said: str) -> None:
+    turn = Turn(trace=TRACE.bytes, project="p", time=7_200_000)
+    store_versions(turn, [Standing(names, came, True, 7_200, "")])
+    trace = {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}
+    (pool,) = (await view_turn("r", store_with(turn), Opik({str(TRACE): trace}, {}))).pools
+    assert not pool.pooled
+    assert said in (pool.why or "")
+    assert pool.agent_version == ("v1" if names == names_of("a", "v1") else None)
+
+
+async def test_a_turn_says_that_it_is_in_its_versions_pool_or_beyond_the_edge() -> None:
+    turn = Turn(trace=TRACE.bytes, project="p", time=7_200_000)
+    names = names_of("a", "v1")
+    store_versions(turn, [Standing(names, Came.POOLED, True, 7_200, "")])
+    store, place = store_with(turn), pool_place(None, spelled(names), 2)
+    member = PooledTurn(turn_hash("r"), 7_200_000, TRACE.bytes, 0, 5).pack()
+    opik = Opik({str(TRACE): {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}}, {})
+
+    async def said() -> tuple[bool, str]:
+        (pool,) = (await view_turn("r", store, opik)).pools
+        return pool.pooled, pool.why or ""
+
+    places = Places(POOL_EDGE.key(*place), 2**45, 600, {turn_hash("r"): (False, member)})
+    await store.apply(Change(places={TURN_POOL.key(*place): places}))
+    assert await said() == (True, "")
+    await store.apply(Change(counts={POOL_EDGE.key(*place): (2**45, {"edge": 1})}))
+    pooled, why = await said()
+    assert not pooled
+    assert why.startswith("beyond_pool")
 
 
 async def test_a_trace_the_state_does_not_know_is_looked_up() -> None:
