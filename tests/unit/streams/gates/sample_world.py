@@ -122,7 +122,7 @@ class World:
             one = PooledTrace(place.to_bytes(16, "big"), now - 1, 0, place)
             for whose, named in itertools.product(versions, (vertical, None)):
                 key = pool_key(named, step.agent_id, whose, now // HOUR)
-                await self.store.apply(Change(pools={key: Pool(now + WEEK, 600, {one.pack(): one.number})}))
+                await self.store.apply(Change(pools={key: Pool(now + 2 * WEEK, 600, {one.pack(): one.number})}))
 
     async def fetch(self, places: Sequence[Any]) -> list[Any]:
         return await Records(self.topic).fetch(places)

@@ -10,8 +10,9 @@ import pytest
 from agents.gates.ports import Sample
 from agents.join.counting import HOUR
 from agents.ports import Unauthorized, Unavailable
+from schemas.judges import Milestone
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.streams.gates.sample_world import FULL, GOLDEN, MINUTE, RED_TEAM, WEEK, World, asked, known
+from tests.unit.streams.gates.sample_world import FULL, GOLDEN, MINUTE, RAMP, RED_TEAM, WEEK, World, asked, known
 
 
 def made_of(sample: Sample) -> tuple[int, int, int, int]:
@@ -42,6 +43,21 @@ async def test_pc5_5_5_pre_full_has_the_adversarial_set_as_well() -> None:
     sample = await world.sample(registry=known(adversarial=RED_TEAM), at=FULL)
     assert made_of(sample) == (4, 20, 3, 20)
     assert sample.facts.dataset_version == "golden v7 + red-team v2"
+
+
+@pytest.mark.parametrize(("at", "window"), [(RAMP, 24 * HOUR), (FULL, WEEK)])
+@pytest.mark.parametrize(("scope", "version"), [("version", "v2"), ("version", "v1"), ("agent", "v1")])
+@pytest.mark.parametrize(("since_its_end", "judged"), [(-MINUTE, True), (MINUTE, False)])
+async def test_pc5_5_5_a_gate_looks_a_day_or_a_week_back_and_no_further(
+    at: Milestone, window: int, scope: str, version: str, since_its_end: int, judged: bool
+) -> None:
+    """For the version's own traces, for the production inputs that it is run on, and for those of the agent."""
+    world = World()
+    await world.traced(30, version)
+    world.clock.ms += window + since_its_end
+    sample = await world.sample(registry=known(scope=scope), at=at)
+    assert sample.facts.window_seconds == window // 1000
+    assert (sample.facts.composition.production > 0) is judged
 
 
 async def test_enough_traces_of_its_own_are_not_topped_up() -> None:
