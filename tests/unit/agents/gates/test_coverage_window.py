@@ -26,7 +26,9 @@ class CoverageOfWindows(Scripted):
 
 @pytest.mark.parametrize(("step", "window"), [((0, 5), DAY), ((50, 100), WEEK)])
 @pytest.mark.parametrize("after_the_edge", [False, True])
-def test_signals_older_than_the_window_are_no_coverage(step: tuple[int, int], window: int, after_the_edge: bool) -> None:
+def test_signals_older_than_the_window_are_no_coverage(
+    step: tuple[int, int], window: int, after_the_edge: bool
+) -> None:
     scripted = CoverageOfWindows(rated_ago=window - 1 + after_the_edge)
     found = verdict(scripted, from_percent=step[0], to_percent=step[1])
     assert scripted.windows == [window]

@@ -254,6 +254,40 @@ CASES = [
         {SHOP: f"dataset: {SET}"},
     ),
     Case(
+        "rollout-sample-composed",
+        {MANIFEST: "sample: {adversarial: {name: red-team, version: 2, items: 5}}"},
+        f"{MANIFEST}: sample.candidate",
+        {MANIFEST: RED_TEAM},
+        ("no golden item", "`sample: {candidate"),
+    ),
+    Case(
+        "rollout-sample-composed",
+        {MANIFEST: "sample: {candidate: {url: 'http://agents'}}"},
+        f"{MANIFEST}: sample.adversarial",
+        {MANIFEST: RED_TEAM.replace("sample: {", "sample: {scope: agent, ")},
+        ("no adversarial item", "`sample: {adversarial"),
+    ),
+    Case(  # the platform's set is asked for, whatever a vertical adds to it
+        "rollout-sample-composed",
+        {
+            MANIFEST: "sample: {candidate: {url: 'http://agents'}}",
+            SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}",
+        },
+        f"{MANIFEST}: sample.adversarial",
+        {MANIFEST: RED_TEAM},
+    ),
+    Case(
+        "rollout-sample-composed",
+        {MANIFEST: RED_TEAM.replace("items: 5", "items: 0")},
+        f"{MANIFEST}: sample.adversarial.items",
+        {MANIFEST: RED_TEAM},
+    ),
+    *(
+        Case("rollout-sample-composed", {MANIFEST: nothing}, f"{MANIFEST}: sample.{lacking}", {MANIFEST: RED_TEAM})
+        for lacking in ("candidate", "adversarial")
+        for nothing in ("sample: {}", "schema: {input: {type: string}}")
+    ),
+    Case(
         "adversarial-has-candidate",
         {SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}"},
         f"{SHOP}: dataset.adversarial",
