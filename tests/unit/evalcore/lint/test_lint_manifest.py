@@ -7,7 +7,7 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, SAFETY, SHOP, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, RED_TEAM, SAFETY, SHOP, Case, check_case, params
 from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
@@ -21,7 +21,6 @@ OVERLAYS = {
 
 SET = "{name: own, version: 1, items: 60}"
 OF = "{{name: own, version: 1, items: 60, {}}}"
-RED_TEAM = "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}"
 
 
 def many(judges: int) -> dict[str, str | None]:
@@ -363,6 +362,6 @@ def test_drift_is_told_in_both_directions(files: dict[str, str | None], check: s
 
 
 def test_a_judge_whose_file_is_broken_is_not_called_missing() -> None:
-    read, findings = parsed_registry({BREVITY: "score_type: NUMBER"})
+    read, findings = parsed_registry({BREVITY: "score_type: NUMBER", MANIFEST: RED_TEAM})
     assert [one.field for one in findings] == ["score_type"]
     assert lint(read) == []

@@ -83,6 +83,15 @@ async def test_a_sample_without_a_candidate_is_production_alone() -> None:
     assert (made_of(sample), sample.facts.dataset_version, world.seen) == ((0, 14, 0, 0), "", [])
 
 
+async def test_pc5_5_5_what_the_manifest_does_not_name_is_a_zero_of_the_composition() -> None:
+    """At pre_full, which asks for all three parts: without a candidate, and without an adversarial set."""
+    world = World()
+    await world.traced(30, "v2")
+    without_candidate = await world.sample(registry=known(candidate=None), at=FULL)
+    without_adversarial = await world.sample(asked("r-2"), known(), FULL)
+    assert (made_of(without_candidate), made_of(without_adversarial)) == ((0, 27, 0, 0), (4, 23, 0, 0))
+
+
 async def test_what_is_frozen_is_the_same_later_whatever_came_since() -> None:
     world = World()
     await world.traced(3, "v2")
