@@ -341,6 +341,24 @@ def test_manifest_and_rules_agree(case: Case) -> None:
     check_case(case)
 
 
+@pytest.mark.parametrize(
+    ("sample", "lacking"),
+    [
+        ("{}", ["sample.adversarial", "sample.candidate"]),
+        ("{candidate: {url: 'http://agents'}}", ["sample.adversarial"]),
+        (
+            "{candidate: {url: 'http://agents'}, adversarial: {name: a, version: 1, items: 0}}",
+            ["sample.adversarial.items"],
+        ),
+        ("{candidate: {url: 'http://agents'}, adversarial: {name: a, version: 1, items: 1}}", []),
+    ],
+)
+def test_pc5_5_5_a_sample_that_lacks_golden_or_adversarial_items_is_a_warning(sample: str, lacking: list[str]) -> None:
+    found = lint(parsed_registry({MANIFEST: f"sample: {sample}"})[0])
+    assert [one.field for one in found] == lacking
+    assert {one.severity for one in found} <= {Severity.WARNING}
+
+
 def test_fifty_rules_are_a_warning_and_stay_valid() -> None:
     """PC5 NFR-4: a soft target; from there on the registry's organization is reviewed."""
     told = [one for one in lint(parsed_registry(many(25))[0]) if one.check == "rules-under-fifty"]
