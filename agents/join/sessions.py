@@ -126,17 +126,20 @@ def is_reroll(before: Session, after: Session) -> bool:
 
 
 def add(turns: list[Session], facts: TraceFacts, window: int) -> list[tuple[str, int]]:
-    """Add a turn to its session, in order of start; returns the (response id, time) of each reroll it takes part in."""
+    """Add a turn to its session, in order of start; returns the (response id, time) of each reroll it takes part in.
+    Of several records or traces of one turn the one that ended last counts, then the later record."""
     known = next((turn for turn in turns if turn.response_id == facts.response_id), None)
-    new = known or Session(facts.said, facts.started, facts.ended, facts.response_id, window)
+    new = Session(facts.said, facts.started, facts.ended, facts.response_id, window)
+    if known is not None and new.ended < known.ended:
+        return []
+    if known is not None:
+        turns.remove(known)
     found = []
     for turn in turns:
-        if turn.said == new.said and turn is not new:
+        if turn.said == new.said:
             for before, after in ((turn, new), (new, turn)):
                 if is_reroll(before, after):
                     found.append((before.response_id, after.started))
-    if known is not None:
-        return found
     turns.append(new)
     turns.sort(key=lambda turn: (turn.started, turn.response_id))
     del turns[:-MOST_TURNS]

@@ -1,8 +1,8 @@
 """Checks what the manifest and verticals say of datasets, and that gates get a sample.
 
 Each field of the manifest's `schema` says what an item holds (PC5 FR-4, §5.3). A vertical's golden set lives in its own
-Opik project (PC5 FR-7, §5.6). An adversarial set of pre_full is another dataset than the golden one, and a candidate
-answers it (PC5 §5.5).
+Opik project (PC5 FR-7, §5.6). A rollout's samples have golden items, at pre_full adversarial ones of another
+dataset, and a candidate that answers both (PC5 §5.5).
 """
 
 from __future__ import annotations
@@ -184,6 +184,24 @@ def items_have_category(files: RegistryFiles, manifest: Manifest, find: Find) ->
     if not isinstance(metadata, dict) or "category" not in metadata:
         fix = "add `category: {type: string, required: true}` below metadata"
         yield find(manifest, ("schema", "metadata"), "items have no category, so no judge fires on them", fix)
+
+
+@SAMPLING.warning("PC5 §5.5")
+@of_manifest
+def rollout_sample_composed(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """A rollout's samples have golden items, and pre_full's adversarial ones as well: the manifest names the candidate
+    that answers them, and an adversarial set that has items."""
+    sample = manifest.model.sample
+    if sample.candidate is None:
+        message = "pre_ramp and pre_full judge no golden item: no candidate is named that answers the dataset"
+        fix = "add `sample: {candidate: {url: …}}` to the manifest's base: the address of the version that asks to ramp"
+        yield find(manifest, ("sample", "candidate"), message, fix)
+    if sample.adversarial is None or not sample.adversarial.items:
+        path: FieldPath = (
+            ("sample", "adversarial") if sample.adversarial is None else ("sample", "adversarial", "items")
+        )
+        fix = "add `sample: {adversarial: {name: …, version: …, items: …}}` to the manifest's base: a dataset in Opik"
+        yield find(manifest, path, "pre_full judges no adversarial item of the platform's", fix)
 
 
 @SAMPLING.error("PC5 §5.5")

@@ -52,8 +52,10 @@ class Sessions:
             if facts.session and facts.said:
                 window = self._policy.window_of(facts.vertical)
                 turn = Session(facts.said, facts.started, facts.ended, facts.response_id, window)
-                self._turns.setdefault(facts.session, {})[facts.response_id] = turn
-                self._verticals[facts.response_id] = facts.vertical
+                turns = self._turns.setdefault(facts.session, {})
+                if facts.ended >= turns.get(facts.response_id, turn).ended:
+                    turns[facts.response_id] = turn
+                    self._verticals[facts.response_id] = facts.vertical
 
     def vertical(self, response_id: str) -> str:
         return self._verticals.get(response_id, "")

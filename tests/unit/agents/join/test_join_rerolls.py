@@ -88,6 +88,38 @@ async def test_the_same_trace_twice_is_no_reroll_of_itself() -> None:
     assert await rerolled(turn("first", 0), turn("first", 0), turn("first", MINUTE)) == set()
 
 
+STARTED = turn("first", 0, ended_at=None)
+ENDED = turn("first", 0, seconds=60)
+BY_A_SHADOW = turn("first", 0, seconds=59, said="what a shadow version was told", name="shadow")
+STARTED_OTHERWISE = turn("first", 0, said="a part of what the user said", ended_at=None)
+AGAIN = turn("second", 60 * SECOND + 290 * SECOND)
+
+
+@pytest.mark.parametrize("earlier", [STARTED, BY_A_SHADOW, STARTED_OTHERWISE])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("one_by_one", [True, False])
+async def test_of_a_turns_records_and_traces_the_one_that_ended_last_says_what_was_rerolled(
+    earlier: dict[str, Any], order: tuple[int, ...], one_by_one: bool
+) -> None:
+    """Its end, from which the window runs, and its input: in whatever order a start record, an end record, another
+    version's trace of the same turn, and the turn that repeats it come."""
+    three = [earlier, ENDED, AGAIN]
+    assert await rerolled(*[three[n] for n in order], one_by_one=one_by_one) == {"first"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        [turn("first", 0, ended_at=None), turn("first", 0, seconds=60)],
+        [turn("first", 0, ended_at=None), turn("first", 0, said="what the user said in the end")],
+        [turn("first", 0, name="shadow"), turn("first", 0, seconds=6, said="what the user was answered about")],
+        [turn("first", 0), turn("first", 0, said="the same end, and what was posted last")],
+    ],
+)
+async def test_what_an_earlier_record_said_of_a_turn_invents_no_reroll(first: list[dict[str, Any]]) -> None:
+    assert await rerolled(*first, turn("second", 30 * SECOND)) == set()
+
+
 async def test_a_derived_reroll_overwrites_the_0_of_a_thumb() -> None:
     world = world_later()
     await world.tell(Kind.TRACE, turn("first", 0))

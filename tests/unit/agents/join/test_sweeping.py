@@ -233,6 +233,21 @@ def test_rerolls_are_timed_from_the_previous_turns_end_and_by_the_verticals_wind
         assert found == [("a", "b"), ("d", "e")]
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_of_a_turns_traces_in_opik_the_one_that_ended_last_says_what_was_rerolled(order: tuple[int, ...]) -> None:
+    """As the stream derives it, in whatever order the pages come."""
+    sessions = Sessions(Policy())
+    read = [("a", NOW, NOW + SECOND, b"a shadow's"), ("a", NOW, NOW + MINUTE, b"hi")]
+    read.append(("b", NOW + 5 * MINUTE, NOW + 6 * MINUTE, b"hi"))
+    traces = [
+        TraceFacts(rid, b"", "p", "shopping", "", "", start, end, False, session="s", said=said)
+        for rid, start, end, said in read
+    ]
+    for number in order:
+        sessions.add([traces[number]])
+    assert [(pair.before.response_id, pair.before.ended) for pair in sessions.rerolls()] == [("a", NOW + MINUTE)]
+
+
 def test_a_derived_reroll_is_an_event_like_the_middlewares() -> None:
     world, sessions = World(), Sessions(Policy())
     for rid, start, end in (("a", NOW, NOW + SECOND), ("b", NOW + 11 * SECOND, NOW + 12 * SECOND)):

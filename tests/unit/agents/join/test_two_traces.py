@@ -87,6 +87,24 @@ async def test_a_score_that_comes_late_on_the_earlier_trace_is_deleted_as_well()
     assert world.scores.held == on("late", 1.0, 0.0)
 
 
+@pytest.mark.parametrize("landing", ["at once", "late"])
+async def test_the_mirrored_names_leave_the_earlier_trace_with_the_scores(landing: str) -> None:
+    """Both names of a score are ours: what reads the old name must not find a thumb on two traces."""
+    world, opik = late_world()
+    world.switch(mirror_legacy_names=True)
+    await world.tell(*EARLY)
+    opik.fates = ["again"] if landing == "late" else []
+    await world.tell(*UP)
+    both = on("early", 1.0, 0.0) | {(trace_id("early"), "thumbs"): 1.0, (trace_id("early"), "reroll"): 0.0}
+    assert world.scores.held == both
+    await world.tell(*LATE)
+    await world.due()
+    await opik.land()
+    await over(world, opik)
+    late = {(trace_id("late"), name): value for (_, name), value in both.items()}
+    assert world.scores.held == late
+
+
 async def test_a_step_that_wrote_to_the_earlier_trace_while_the_later_one_came_leaves_nothing_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -20,6 +20,8 @@ SHOP, PICKED, TRAVEL = EXTENSION("shop"), SELECTION("shop"), EXTENSION("travel")
 COMPONENTS = frozenset({"greeting", "offer_discovery"})
 ROUNDS = {"shop": frozenset({"general_qa"})}
 AGREED = "../specs/verticals/shop/eval/agreement.yaml"
+RED_TEAM = "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}"
+"""A sample of golden and adversarial items, which the registry of `registry_files` leaves out."""
 CHECK = {check.name: check for check in CHECKS}
 Files = Mapping[str, str | None]
 

@@ -19,6 +19,7 @@ from tests.unit.evalcore.lint.lint_cases import (
     MANIFEST,
     OVERLAY,
     QUALITY,
+    RED_TEAM,
     ROUNDS,
     SAFETY,
     Case,
@@ -73,7 +74,7 @@ def test_a_case_tells_a_check_that_is_silent_from_one_that_is_never_content() ->
 
 
 def test_a_registry_in_which_everything_holds_has_no_finding() -> None:
-    read, findings = parsed_registry()
+    read, findings = parsed_registry({MANIFEST: RED_TEAM})
     assert findings == []
     assert lint(read) == []
 

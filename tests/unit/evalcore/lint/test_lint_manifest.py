@@ -7,7 +7,7 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, SAFETY, SHOP, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, RED_TEAM, SAFETY, SHOP, Case, check_case, params
 from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
@@ -21,7 +21,6 @@ OVERLAYS = {
 
 SET = "{name: own, version: 1, items: 60}"
 OF = "{{name: own, version: 1, items: 60, {}}}"
-RED_TEAM = "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}"
 
 
 def many(judges: int) -> dict[str, str | None]:
@@ -254,6 +253,40 @@ CASES = [
         {SHOP: f"dataset: {SET}"},
     ),
     Case(
+        "rollout-sample-composed",
+        {MANIFEST: "sample: {adversarial: {name: red-team, version: 2, items: 5}}"},
+        f"{MANIFEST}: sample.candidate",
+        {MANIFEST: RED_TEAM},
+        ("no golden item", "`sample: {candidate"),
+    ),
+    Case(
+        "rollout-sample-composed",
+        {MANIFEST: "sample: {candidate: {url: 'http://agents'}}"},
+        f"{MANIFEST}: sample.adversarial",
+        {MANIFEST: RED_TEAM.replace("sample: {", "sample: {scope: agent, ")},
+        ("no adversarial item", "`sample: {adversarial"),
+    ),
+    Case(  # the platform's set is asked for, whatever a vertical adds to it
+        "rollout-sample-composed",
+        {
+            MANIFEST: "sample: {candidate: {url: 'http://agents'}}",
+            SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}",
+        },
+        f"{MANIFEST}: sample.adversarial",
+        {MANIFEST: RED_TEAM},
+    ),
+    Case(
+        "rollout-sample-composed",
+        {MANIFEST: RED_TEAM.replace("items: 5", "items: 0")},
+        f"{MANIFEST}: sample.adversarial.items",
+        {MANIFEST: RED_TEAM},
+    ),
+    *(
+        Case("rollout-sample-composed", {MANIFEST: nothing}, f"{MANIFEST}: sample.{lacking}", {MANIFEST: RED_TEAM})
+        for lacking in ("candidate", "adversarial")
+        for nothing in ("sample: {}", "schema: {input: {type: string}}")
+    ),
+    Case(
         "adversarial-has-candidate",
         {SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}"},
         f"{SHOP}: dataset.adversarial",
@@ -308,6 +341,24 @@ def test_manifest_and_rules_agree(case: Case) -> None:
     check_case(case)
 
 
+@pytest.mark.parametrize(
+    ("sample", "lacking"),
+    [
+        ("{}", ["sample.adversarial", "sample.candidate"]),
+        ("{candidate: {url: 'http://agents'}}", ["sample.adversarial"]),
+        (
+            "{candidate: {url: 'http://agents'}, adversarial: {name: a, version: 1, items: 0}}",
+            ["sample.adversarial.items"],
+        ),
+        ("{candidate: {url: 'http://agents'}, adversarial: {name: a, version: 1, items: 1}}", []),
+    ],
+)
+def test_pc5_5_5_a_sample_that_lacks_golden_or_adversarial_items_is_a_warning(sample: str, lacking: list[str]) -> None:
+    found = lint(parsed_registry({MANIFEST: f"sample: {sample}"})[0])
+    assert [one.field for one in found] == lacking
+    assert {one.severity for one in found} <= {Severity.WARNING}
+
+
 def test_fifty_rules_are_a_warning_and_stay_valid() -> None:
     """PC5 NFR-4: a soft target; from there on the registry's organization is reviewed."""
     told = [one for one in lint(parsed_registry(many(25))[0]) if one.check == "rules-under-fifty"]
@@ -329,6 +380,6 @@ def test_drift_is_told_in_both_directions(files: dict[str, str | None], check: s
 
 
 def test_a_judge_whose_file_is_broken_is_not_called_missing() -> None:
-    read, findings = parsed_registry({BREVITY: "score_type: NUMBER"})
+    read, findings = parsed_registry({BREVITY: "score_type: NUMBER", MANIFEST: RED_TEAM})
     assert [one.field for one in findings] == ["score_type"]
     assert lint(read) == []

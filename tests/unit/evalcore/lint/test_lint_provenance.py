@@ -11,7 +11,7 @@ from evalcore.registry.files import assemble
 from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Severity
 from schemas.judges import BaselineSource, Enforcement, Milestone
-from tests.unit.evalcore.lint.lint_cases import OVERLAY, QUALITY, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import MANIFEST, OVERLAY, QUALITY, RED_TEAM, Case, check_case, params
 from tests.unit.evalcore.registry.registry_files import TODAY, parsed_registry, registry
 
 JADE_FIELDS = {
@@ -237,7 +237,7 @@ def test_pf9_ac3_a_threshold_without_baseline_source_is_an_error_that_points_at_
 
 def test_pf9_ac9_a_seed_past_due_is_a_warning_that_says_what_gates_do() -> None:
     """PF-9 AC-9, as CI sees it at pre_merge: validation warns and does not fail."""
-    late = {QUALITY: "{recalibration_due: 2026-11-20, calibration: {seeded_on: 2026-10-01}}"}
+    late = {QUALITY: "{recalibration_due: 2026-11-20, calibration: {seeded_on: 2026-10-01}}", MANIFEST: RED_TEAM}
     found = lint(parsed_registry(late)[0])
     assert [(one.check, one.severity) for one in found] == [("recalibration-overdue", Severity.WARNING)]
 

