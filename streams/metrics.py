@@ -175,6 +175,11 @@ class Metrics(MetricSet):
         self.gate_duration = self._histogram(
             "eval_gate_duration_seconds", "From the request to the gate's verdict.", RUNS, milestone=MILESTONES
         )
+        self.samples_incomplete = self._counter(
+            "rampgate_samples_incomplete_total",
+            "Gates that failed since their sample is not the traffic (sample_incomplete).",
+            milestone=MILESTONES,
+        )
         self.ramp_steps_waiting = self._gauge(
             "rampgate_ramp_steps_waiting",
             "Ramp-step requests this process is answering: read, not counted as consumed until their verdict stands.",
@@ -523,6 +528,8 @@ def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
     metrics.gate_duration.labels(gate.milestone).observe(seconds)
+    if any(reason.code is Code.SAMPLE_INCOMPLETE for reason in gate.reasons):
+        metrics.samples_incomplete.labels(gate.milestone).inc()
 
 
 def scores_sent(metrics: Metrics, events: Sequence[ScoreEvent]) -> None:
