@@ -32,6 +32,7 @@ class Code(StrEnum):
     COVERAGE_TOO_LOW = "coverage_too_low"
     TOO_FEW_APPLICABLE = "too_few_applicable"
     GATE_MISSING = "gate_missing"
+    GATE_FAILED = "gate_failed"
     GATE_SKIPPED = "gate_skipped"
     PROVISIONAL_OVERDUE = "provisional_overdue"
     JUDGE_SUSPENDED = "judge_suspended"
@@ -152,7 +153,7 @@ class SampleFacts:
 @dataclass(frozen=True)
 class GateVerdict:
     """The verdict of one gate (PC5 §5.4). `failing_judges` did not pass, whether they block or warn. `sample` is what
-    this gate judged, None from CI."""
+    this gate judged and `duration_seconds` what it took, None from CI."""
 
     per_judge_scores: dict[str, JudgeScore]
     verdict: VerdictLevel
@@ -160,6 +161,7 @@ class GateVerdict:
     milestone: Milestone
     reasons: list[Reason] = field(default_factory=list)
     sample: SampleFacts | None = None
+    duration_seconds: float | None = None
 
 
 @dataclass(frozen=True)

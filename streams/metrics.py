@@ -544,11 +544,15 @@ def scores_given(metrics: Metrics, milestone: Milestone, answers: Mapping[str, S
 def verdict_published(metrics: Metrics, verdict: Verdict) -> None:
     """Count a verdict and its gates."""
     for gate in verdict.gates:
-        gate_decided(metrics, gate, verdict.evidence.duration_seconds)
-    # Refused before any gate decided. A request that nothing can decide is no error of a gate.
-    refused = not verdict.gates and any(reason.code is not Code.INVALID_REQUEST for reason in verdict.reasons)
-    if verdict.milestone is not None and refused:
-        metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
+        seconds = gate.duration_seconds
+        gate_decided(metrics, gate, verdict.evidence.duration_seconds if seconds is None else seconds)
+    # Refused before any gate decided. What nothing can decide, or a gate before forbids, is no error of a gate.
+    codes = {reason.code for reason in verdict.reasons}
+    if verdict.milestone is None or verdict.gates or not codes & {Code.DEADLINE_EXCEEDED, Code.JUDGE_UNAVAILABLE}:
+        return
+    metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
+    if Code.DEADLINE_EXCEEDED in codes:
+        metrics.gates_fired.labels(verdict.milestone).inc()
 
 
 class JudgeAnswers:
