@@ -77,16 +77,16 @@ async def answer(
     if left is not None and left <= 0:
         return await refusal(_too_late(request, 0), config=None)
     before = await _before(request, registry, ports)
+    if before is not None and before.level is VerdictLevel.FAIL:  # whatever judges would say, and they cost
+        return await refusal(before.reason)
+    missing = before.reason if before is not None else None
     if not request.milestones:
-        halt = await _halt(request, ports)
-        return of_gates(request, [], moment(), config_hash=config, halt_at=halt, before=before)
+        return of_gates(request, [], moment(), config_hash=config, missing=missing)
     if registry is None:
         return await refusal(Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION))
     wrong = [why for milestone in request.milestones for why in judges_of(request, milestone, registry)[1]]
     if wrong:
         return await refusal(*(Reason(Code.INVALID_REQUEST, why) for why in wrong))
-    if before is not None and before.level is VerdictLevel.FAIL:  # whatever judges would say, and they cost
-        return await refusal(before.reason)
     scope = asyncio.timeout(left)
     gates: list[_Gate] = []
     since = began
@@ -113,7 +113,7 @@ async def answer(
         config_hash=config,
         coverage=worst.coverage,
         halt_at=halt,
-        before=before,
+        missing=missing,
     )
 
 

@@ -100,15 +100,14 @@ class Step:
     reasons: tuple[Reason, ...]
 
 
-def of_step(halt_at: float, gates: Sequence[GateVerdict], before: GateBefore | None = None) -> Step:
-    """Combines the gates' verdicts. The worst gate decides, of equals the first. What is wrong with the gates `before`
-    is said unless these came to something worse, and what they say of the agent stays."""
+def of_step(halt_at: float, gates: Sequence[GateVerdict], missing: Reason | None = None) -> Step:
+    """Combines the gates' verdicts. The worst gate decides, of equals the first. That a gate before is `missing` warns:
+    it is said unless the gates came to something worse, and what they say of the agent stays."""
     made = _of_gates(halt_at, gates)
-    if before is None or combined([made.verdict, before.level]) is not before.level:
+    if missing is None or made.verdict is VerdictLevel.FAIL:
         return made
-    reasons = (*made.reasons, before.reason) if made.verdict is before.level else (before.reason, *made.reasons)
-    step = replace(made, verdict=before.level, reasons=reasons)
-    return replace(step, action=Action.HALT, halt_at_percent=halt_at) if before.level is VerdictLevel.FAIL else step
+    reasons = (*made.reasons, missing) if made.verdict is VerdictLevel.WARN else (missing, *made.reasons)
+    return replace(made, verdict=VerdictLevel.WARN, reasons=reasons)
 
 
 def _of_gates(halt_at: float, gates: Sequence[GateVerdict]) -> Step:

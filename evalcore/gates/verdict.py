@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from evalcore.gates.requests import GateBefore, InvalidRequest, RampRequest, Step, no_gate, of_step
+from evalcore.gates.requests import InvalidRequest, RampRequest, Step, no_gate, of_step
 from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
 
@@ -40,11 +40,11 @@ def of_gates(
     config_hash: str | None = None,
     coverage: float | None = None,
     halt_at: float = 0.0,
-    before: GateBefore | None = None,
+    missing: Reason | None = None,
 ) -> Verdict:
     """Returns the verdict on a request whose gates have decided, or whose step fires none. `halt_at` is the percentage
-    to hold after a halt, `before` what is wrong with the gates before."""
-    made = of_step(halt_at, gates, before)
+    to hold after a halt; `missing` says that it has no pass of the gate before."""
+    made = of_step(halt_at, gates, missing)
     evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds)
     milestone = made.deciding.milestone if made.deciding else None
     return _verdict(asked, made, milestone, evidence, gates, sample)
