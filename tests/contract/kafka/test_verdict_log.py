@@ -25,7 +25,6 @@ from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
 from tests.memory_ports import ManualClock, MemoryStore
 
-LOOKBACK = 7 * 86_400_000
 MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
 SAMPLE = SampleFacts("version", "f", 1, None, Composition(), None)
 SCORE = JudgeScore(0.9, 0.5, True, Enforcement.BLOCK, n=1, judge_version="1")
@@ -62,9 +61,7 @@ async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], 
     made: list[VerdictLog] = []
 
     def make() -> VerdictLog:
-        made.append(
-            VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
-        )
+        made.append(VerdictLog(access, producer, topic, MemoryStore(ManualClock())))
         return made[-1]
 
     yield make
@@ -237,10 +234,7 @@ async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) 
     """The demo's."""
     access = KafkaAccess((mock_broker.bootstrap,))
     producer, topic = Producer(access), f"verdicts-{uuid.uuid4().hex}"
-    log, other = (
-        VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
-        for _ in range(2)
-    )
+    log, other = (VerdictLog(access, producer, topic, MemoryStore(ManualClock())) for _ in range(2))
     try:
         await log.start()
         await other.start()

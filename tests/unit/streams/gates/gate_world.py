@@ -147,6 +147,7 @@ class Worker:
     broken: set[str] = field(default_factory=set)
     begun: list[str] = field(default_factory=list)
     asked: list[RampRequest | InvalidRequest] = field(default_factory=list)
+    unavailable: int = 0
     stands: Stand = PASSED
     acked: list[int] = field(default_factory=list)
     fatal: list[BaseException] = field(default_factory=list)
@@ -172,6 +173,10 @@ class Worker:
     async def decide(self, asked: RampRequest | InvalidRequest) -> Verdict:
         self.begun.append(asked.request_id)
         self.asked.append(asked)
+        if self.unavailable:
+            self.unavailable -= 1
+            self.state.clock.ms += HOUR
+            raise Unavailable("for an hour")
         if asked.request_id in self.slow:
             await self.slow[asked.request_id].wait()
         if asked.request_id in self.broken:
