@@ -165,7 +165,9 @@ class Metrics(MetricSet):
 
     def _gates_and_judges(self) -> None:
         """PC5 §10.2 and PF-9 §10.2: gates, rules, judges and their calibration."""
-        self.gates_fired = self._counter("eval_gate_fired_total", "Gates that ran.", milestone=MILESTONES)
+        self.gates_fired = self._counter(
+            "eval_gate_fired_total", "Gates that ran, or came too late.", milestone=MILESTONES
+        )
         self.gate_verdicts = self._counter(
             "eval_gate_verdict_total",
             "Verdicts of gates; error is a gate that could not be evaluated, and its verdict is fail.",
@@ -173,7 +175,7 @@ class Metrics(MetricSet):
             verdict=VERDICTS,
         )
         self.gate_duration = self._histogram(
-            "eval_gate_duration_seconds", "From the request to the gate's verdict.", RUNS, milestone=MILESTONES
+            "eval_gate_duration_seconds", "What a gate itself took, with its waits.", RUNS, milestone=MILESTONES
         )
         self.ramp_steps_waiting = self._gauge(
             "rampgate_ramp_steps_waiting",

@@ -1,5 +1,5 @@
-"""What a step is answered by how its agent definition stands with each gate (PC5 §5.5; contracts §3, "The gate
-before"): by the verdicts that were published about it, for each setting of `preceding_gate`."""
+"""What a step is answered by how its agent definition stands with each gate (PC5 FR-2, §5.5, §5.9; contracts §3,
+"The gate before"): by the verdicts that were published about it, for each setting of `preceding_gate`."""
 
 from __future__ import annotations
 
