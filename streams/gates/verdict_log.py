@@ -36,7 +36,7 @@ from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
-from schemas.verdicts import Verdict
+from schemas.verdicts import Verdict, VerdictLevel
 from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
@@ -241,7 +241,9 @@ class VerdictLog:
             # What others published before they were shut out stands there now, and nothing can be added to it. Where we
             # did not have to take the topic over, nobody else has written since we did, or we shall be refused.
             await self.caught_up()
-            await asyncio.gather(*map(self._publish, turn))
+            for failed in (True, False):  # so that the last word about a verdict knows which gates have failed
+                level = [one for one in turn if (one.verdict.verdict is VerdictLevel.FAIL) is failed]
+                await asyncio.gather(*map(self._publish, level))
             whole = all(one.published.cancelled() or one.published.exception() is None for one in turn)
         finally:
             # Without a fence a record that failed may still be on its way; the lease outlasts it.

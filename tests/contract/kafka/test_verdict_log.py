@@ -141,6 +141,27 @@ async def test_verdicts_about_one_step_that_overlap_supersede_one_another_in_the
     assert supersedes == [None, *(one.verdict_id for one in several[:-1])]
 
 
+async def test_the_last_word_about_a_verdict_knows_the_failures_that_waited_beside_it(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """Else a step of one experiment would be let go on right behind another one's failure of the same version."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    known: list[bool] = []
+
+    async def last(one: Verdict) -> Verdict:
+        known.append((await log.stand(asked("walks"), Milestone.PRE_RAMP)).fails)
+        return one
+
+    gate = GateVerdict({}, VerdictLevel.FAIL, [], Milestone.PRE_RAMP)
+    failed = of_gates(asked("fails", experiment_id="f", from_percent=0, to_percent=5), [gate], MOMENT)
+    await asyncio.gather(
+        log.publish(verdict("walks"), "body", "t/0/1", "e", last), log.publish(failed, "body", "t/0/2", "f")
+    )
+    assert known == [True]
+
+
 async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog], topic: str) -> None:
     log = log_of()
     await log.start()

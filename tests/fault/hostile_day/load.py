@@ -118,7 +118,9 @@ class Load(threading.Thread):
             if roll < 0.1:
                 step = step | {"agent_version": f"v{self._dice.getrandbits(30)}"}
         else:
-            before, after = self._dice.choice(((5, 25), (25, 50), (5, 5), (0, 5), (25, 100), (0, 100), (5, 101)))
+            before, after = self._dice.choice(
+                ((5, 25), (25, 50), (5, 5), (0, 5), (25, 100), (0, 100), (5, 101), (50, 5))
+            )
             number = len(self._steps)
             step = {
                 "request_id": f"q{self._seed}-{number}", "experiment_id": f"e-{number % 20}", "agent_id": "assistant",
