@@ -17,7 +17,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -27,19 +27,20 @@ from agents.join.step import Batch, until_recorded
 from agents.join.step_data import Report
 from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
-from evalcore.gates.gate import prepare
+from evalcore.gates.gate import prepare, wrong_vertical
 from evalcore.gates.history import Line
 from evalcore.gates.requests import (
-    GateMissing,
+    GateBefore,
     InvalidRequest,
     RampRequest,
-    gate_missing,
+    gate_before,
+    halt_at,
     judges_of,
     of_step,
     preceding,
 )
 from evalcore.gates.skips import SkippedGate
-from evalcore.gates.verdict import Moment, invalid, of_gates, refused
+from evalcore.gates.verdict import Moment, invalid, of_gates, refused, step_down
 from evalcore.registry.registry import Judge, Registry
 from schemas.dead_letters import Record, UnreadableRecord
 from schemas.judges import Milestone
@@ -59,85 +60,111 @@ async def answer(
     """Decide a request and return its verdict. `now` is when deciding begins. Raises Unavailable."""
     began = time.monotonic()
     now = now or datetime.now(UTC)
+    config = registry.config_hash if registry is not None else None
 
     def moment() -> Moment:
         taken = time.monotonic() - began
         return Moment((now + timedelta(seconds=taken)).isoformat(timespec="milliseconds"), round(taken, 3))
 
+    async def refusal(*reasons: Reason, config: str | None = config) -> Verdict:
+        return refused(request, reasons, moment(), halt_at=await _halt(request, ports), config_hash=config)
+
+    if request.goes_down:
+        return step_down(request, moment())
     if isinstance(request, InvalidRequest):
-        return invalid(request, moment())
+        return invalid(request, moment(), halt_at=await _halt(request, ports))
     left = _seconds_left(request, now)
     if left is not None and left <= 0:
-        return refused(request, [_too_late(request, 0)], moment())
-    missing = await _missing(request, registry, ports)
+        return await refusal(_too_late(request, 0), config=None)
+    before = await _before(request, registry, ports)
+    if before is not None and before.level is VerdictLevel.FAIL:  # whatever judges would say, and they cost
+        return await refusal(before.reason)
+    missing = before.reason if before is not None else None
     if not request.milestones:
-        config = registry.config_hash if registry else None
         return of_gates(request, [], moment(), config_hash=config, missing=missing)
     if registry is None:
-        reasons = [Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION)]
-        return refused(request, reasons, moment())
+        return await refusal(Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION))
     wrong = [why for milestone in request.milestones for why in judges_of(request, milestone, registry)[1]]
     if wrong:
-        reasons = [Reason(Code.INVALID_REQUEST, why) for why in wrong]
-        return refused(request, reasons, moment(), config_hash=registry.config_hash)
-    if missing is not None and missing.level is VerdictLevel.FAIL:  # whatever judges would say, and they cost
-        return refused(request, [missing.reason], moment(), config_hash=registry.config_hash)
+        return await refusal(*(Reason(Code.INVALID_REQUEST, why) for why in wrong))
     scope = asyncio.timeout(left)
+    gates: list[_Gate] = []
+    since = began
     try:
         async with scope, ports.room:
             ends = began + left if left is not None else None
-            gates = [await _gate(request, one, registry, ports, now.date(), ends) for one in request.milestones]
+            for one in request.milestones:
+                gate = await _gate(request, one, registry, ports, now.date(), ends)
+                since, taken = time.monotonic(), time.monotonic() - since
+                gates.append(replace(gate, verdict=replace(gate.verdict, duration_seconds=round(taken, 3))))
     except (TimeoutError, OutOfTime) as error:
         if isinstance(error, TimeoutError) and not scope.expired():
             raise
-        reasons = [_too_late(request, time.monotonic() - began)]
-        return refused(request, reasons, moment(), config_hash=registry.config_hash)
+        return await refusal(_too_late(request, time.monotonic() - began))
+    halt = await _halt(request, ports)
     verdicts = [gate.verdict for gate in gates]
-    decides = of_step(request.step.from_percent, verdicts).deciding
+    decides = of_step(halt, verdicts).deciding
     worst = next(gate for gate in gates if gate.verdict is decides)
     return of_gates(
         request,
         verdicts,
         moment(),
         sample=worst.sample.facts,
-        config_hash=registry.config_hash,
+        config_hash=config,
         coverage=worst.coverage,
+        halt_at=halt,
         missing=missing,
     )
 
 
-async def _missing(request: RampRequest, registry: Registry | None, ports: GatePorts) -> GateMissing | None:
-    """Ask for the standing pass of the gate before: the history decides, and not where a request says it stands."""
-    before = preceding(request.step.from_percent, request.step.to_percent)
+async def _before(request: RampRequest, registry: Registry | None, ports: GatePorts) -> GateBefore | None:
+    """Ask how the definition stands with the gates before: the history decides, and not where a request says it
+    stands."""
     enforcement = (registry.gates if registry is not None else GateDefaults()).preceding_gate
-    if before is None or enforcement == "off":
-        return None
-    return gate_missing(request.step, before, await ports.history.stand(request, before), enforcement)
+    stands = {one: await ports.history.stand(request, one) for one in preceding(request.stands, request.wanted)}
+    return gate_before(request.step, stands, enforcement)
 
 
-def answering(
-    registry: Callable[[], Registry | None], ports: GatePorts
-) -> Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]:
-    """Return `answer` bound to its ports; it takes the registry that serves when deciding begins."""
-
-    async def decide(request: RampRequest | InvalidRequest) -> Verdict:
-        return await answer(request, registry(), ports)
-
-    return decide
+async def _halt(request: RampRequest | InvalidRequest, ports: GatePorts) -> float:
+    """Return the percentage to hold after a halt, which every verdict that halts a rollout takes from here."""
+    return halt_at(request, await ports.history.stand(request, Milestone.PRE_RAMP))
 
 
-def in_time(request: RampRequest | InvalidRequest, verdict: Verdict, now: datetime) -> Verdict:
-    """Return the verdict, or a refusal in its place where it would let a rollout go on after the deadline: it could not
-    be published earlier."""
-    if isinstance(request, InvalidRequest) or verdict.verdict is VerdictLevel.FAIL:
-        return verdict
-    left = _seconds_left(request, now)
-    if left is None or left > 0:
-        return verdict
-    facts = verdict.evidence
-    moment = Moment(now.isoformat(timespec="milliseconds"), facts.duration_seconds)
-    reason = Reason(Code.DEADLINE_EXCEEDED, f"decided as {verdict.verdict}, {PUBLISHED_LATE}, {-left:.1f} s after it")
-    return refused(request, [reason], moment, config_hash=facts.config_hash)
+@dataclass(frozen=True)
+class RampAnswers:
+    """Answers requests by the registry that serves when deciding begins."""
+
+    registry: Callable[[], Registry | None]
+    ports: GatePorts
+
+    async def decided(self, request: RampRequest | InvalidRequest) -> Verdict:
+        return await answer(request, self.registry(), self.ports)
+
+    async def broken(self, request: RampRequest | InvalidRequest, why: str, moment: Moment) -> Verdict:
+        """Return the verdict in place of one that a defect of ours kept from being made."""
+        if request.goes_down:
+            return step_down(request, moment)
+        reasons = [Reason(Code.JUDGE_UNAVAILABLE, why)]
+        return refused(request, reasons, moment, halt_at=await _halt(request, self.ports))
+
+    async def last(self, request: RampRequest | InvalidRequest, verdict: Verdict, now: datetime) -> Verdict:
+        """Return the verdict, or a refusal in its place where it would let a rollout go on after the deadline, or after
+        a gate before has failed: it could not be published earlier."""
+        if isinstance(request, InvalidRequest) or request.goes_down or verdict.verdict is VerdictLevel.FAIL:
+            return verdict
+        left = _seconds_left(request, now)
+        before = await _before(request, self.registry(), self.ports)
+        if left is not None and left <= 0:
+            late = f"decided as {verdict.verdict}, {PUBLISHED_LATE}, {-left:.1f} s after it{_ahead(request)}"
+            reason = Reason(Code.DEADLINE_EXCEEDED, late)
+        elif before is not None and before.level is VerdictLevel.FAIL:
+            reason = before.reason
+        else:
+            return verdict
+        facts = verdict.evidence
+        moment = Moment(now.isoformat(timespec="milliseconds"), facts.duration_seconds)
+        halt = await _halt(request, self.ports)
+        return refused(request, [reason], moment, halt_at=halt, config_hash=facts.config_hash)
 
 
 @dataclass(frozen=True)
@@ -158,6 +185,7 @@ async def _gate(
     if skip is not None and not skip.holds(about, today):
         skip = None
     gate = prepare(milestone, sample.items, names, registry, asked.step.vertical, skip)
+    shortage = "; ".join(filter(None, [sample.shortage, *wrong_vertical(asked.step.vertical, registry)]))
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: the gate must not see counts that change while its judges work.
     rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None
@@ -179,7 +207,7 @@ async def _gate(
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
         mismatches=sample.mismatches,
         incomplete=sample.facts.incomplete,
-        shortage=sample.shortage,
+        shortage=shortage,
     )
     return _Gate(replace(verdict, sample=sample.facts), sample, rate)
 
@@ -198,21 +226,27 @@ def _within(ends: float | None) -> float | None:
 
 
 def _seconds_left(asked: RampRequest, now: datetime) -> float | None:
-    """Seconds until the deadline; None without one. A time without a zone is UTC; one in the future counts as now."""
-    step = asked.step
-    if step.deadline_seconds is None:
+    """Seconds until the deadline; None without one. A time in the future counts as now."""
+    if asked.step.deadline_seconds is None:
         return None
-    requested = step.requested_at if step.requested_at.tzinfo else step.requested_at.replace(tzinfo=UTC)
-    return step.deadline_seconds - max((now - requested).total_seconds(), 0.0)
+    return asked.step.deadline_seconds - max((now - asked.requested_at).total_seconds(), 0.0)
 
 
 def _too_late(asked: RampRequest, taken: float) -> Reason:
-    step = asked.step
     message = (
-        f"not decided within the deadline of {step.deadline_seconds or 0:g} s after {step.requested_at.isoformat()}"
+        f"not decided within the deadline of {asked.step.deadline_seconds or 0:g} s after "
+        + asked.requested_at.isoformat()
+        + _ahead(asked)
         + (f"; deciding took {taken:.1f} s so far" if taken else "; it had passed when deciding began")
     )
     return Reason(Code.DEADLINE_EXCEEDED, message)
+
+
+def _ahead(asked: RampRequest) -> str:
+    """Says that the deadline does not count from when the request says; empty where it does."""
+    if asked.requested_at == asked.stated_at:
+        return ""
+    return f" (when its record came: requested_at says {asked.stated_at.isoformat()}, which lies ahead of that)"
 
 
 Place = tuple[str, int]

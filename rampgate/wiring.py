@@ -28,8 +28,8 @@ from streams.retry import WallClock
 AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
 """Topic -> agent. A new topic is one schema, one agent file and one line here."""
 REMEMBERED = 90 * 86_400_000
-"""Milliseconds of verdicts that a worker reads at start. Baselines and histories reach further back than the lookback
-window, and must not depend on when the worker started; a calibration holds for a quarter."""
+"""Milliseconds for which the verdicts' topic must keep its records; a worker reads all that it has. Baselines and
+histories reach further back than the lookback window; a calibration holds for a quarter."""
 
 
 @dataclass

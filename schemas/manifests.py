@@ -151,7 +151,8 @@ class GateDefaults(FileModel):
     """The same for single judges, or a judge's dimensions as `judge.dimension`, at all milestones: for those that few
     turns are about."""
     preceding_gate: Literal["off", "warn", "block"] = "warn"
-    """What a step does whose agent definition has no standing pass of the gate before: gate_missing warns or blocks."""
+    """What a step does for whose agent definition the gate before never ran: gate_missing warns or blocks. With both a
+    gate that failed, and has not passed since, blocks (gate_failed)."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.01
     """The join's coverage below which a gate on traffic does not pass. Few users press a thumb."""
     left_out_share: Share = 0.05

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 Id = Annotated[StrictStr, Field(min_length=1, max_length=512)]
 Number = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -39,9 +39,3 @@ class RampStep(RampModel):
     eval_gates: EvalGates = EvalGates()
     requested_at: datetime
     deadline_seconds: Number | None = None
-
-    @model_validator(mode="after")
-    def _goes_up(self) -> Self:
-        if self.from_percent > self.to_percent:
-            raise ValueError(f"from_percent: {self.from_percent:g} is above to_percent, {self.to_percent:g}")
-        return self

@@ -33,6 +33,7 @@ class Code(StrEnum):
     TOO_FEW_APPLICABLE = "too_few_applicable"
     SAMPLE_INCOMPLETE = "sample_incomplete"
     GATE_MISSING = "gate_missing"
+    GATE_FAILED = "gate_failed"
     GATE_SKIPPED = "gate_skipped"
     PROVISIONAL_OVERDUE = "provisional_overdue"
     JUDGE_SUSPENDED = "judge_suspended"
@@ -181,7 +182,7 @@ class SampleFacts(TrafficFacts):
 @dataclass(frozen=True)
 class GateVerdict:
     """The verdict of one gate (PC5 §5.4). `failing_judges` did not pass, whether they block or warn. `sample` is what
-    this gate judged, None from CI."""
+    this gate judged and `duration_seconds` what it took, None from CI."""
 
     per_judge_scores: dict[str, JudgeScore]
     verdict: VerdictLevel
@@ -189,6 +190,7 @@ class GateVerdict:
     milestone: Milestone
     reasons: list[Reason] = field(default_factory=list)
     sample: SampleFacts | None = None
+    duration_seconds: float | None = None
 
 
 @dataclass(frozen=True)

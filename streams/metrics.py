@@ -165,7 +165,9 @@ class Metrics(MetricSet):
 
     def _gates_and_judges(self) -> None:
         """PC5 §10.2 and PF-9 §10.2: gates, rules, judges and their calibration."""
-        self.gates_fired = self._counter("eval_gate_fired_total", "Gates that ran.", milestone=MILESTONES)
+        self.gates_fired = self._counter(
+            "eval_gate_fired_total", "Gates that ran, or came too late.", milestone=MILESTONES
+        )
         self.gate_verdicts = self._counter(
             "eval_gate_verdict_total",
             "Verdicts of gates; error is a gate that could not be evaluated, and its verdict is fail.",
@@ -173,7 +175,7 @@ class Metrics(MetricSet):
             verdict=VERDICTS,
         )
         self.gate_duration = self._histogram(
-            "eval_gate_duration_seconds", "From the request to the gate's verdict.", RUNS, milestone=MILESTONES
+            "eval_gate_duration_seconds", "What a gate itself took, with its waits.", RUNS, milestone=MILESTONES
         )
         self.samples_incomplete = self._counter(
             "rampgate_samples_incomplete_total",
@@ -551,11 +553,15 @@ def scores_given(metrics: Metrics, milestone: Milestone, answers: Mapping[str, S
 def verdict_published(metrics: Metrics, verdict: Verdict) -> None:
     """Count a verdict and its gates."""
     for gate in verdict.gates:
-        gate_decided(metrics, gate, verdict.evidence.duration_seconds)
-    # Refused before any gate decided. A request that nothing can decide is no error of a gate.
-    refused = not verdict.gates and any(reason.code is not Code.INVALID_REQUEST for reason in verdict.reasons)
-    if verdict.milestone is not None and refused:
-        metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
+        seconds = gate.duration_seconds
+        gate_decided(metrics, gate, verdict.evidence.duration_seconds if seconds is None else seconds)
+    # Refused before any gate decided. What nothing can decide, or a gate before forbids, is no error of a gate.
+    codes = {reason.code for reason in verdict.reasons}
+    if verdict.milestone is None or verdict.gates or not codes & {Code.DEADLINE_EXCEEDED, Code.JUDGE_UNAVAILABLE}:
+        return
+    metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
+    if Code.DEADLINE_EXCEEDED in codes:
+        metrics.gates_fired.labels(verdict.milestone).inc()
 
 
 class JudgeAnswers:

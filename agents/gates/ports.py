@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line, Stand
-from evalcore.gates.requests import RampRequest
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.skips import GateSkip
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
@@ -71,8 +71,8 @@ class History(Protocol):
         """Return a judge's means at the last gates of this line, oldest first, without this request's own."""
         ...
 
-    async def stand(self, asked: RampRequest, milestone: Milestone) -> Stand:
-        """Return how the request's agent definition stands with a gate."""
+    async def stand(self, asked: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:
+        """Return how the request's agent definition stands with a gate; as never judged where it can't be read."""
         ...
 
     async def suspended(self, judge: str, version: str) -> str:

@@ -76,7 +76,7 @@ class Gate:
         beside = {
             name: judged(
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
-                suspended.get(judge.id, "") if judge.fires else OFF,
+                suspended.get(judge.id, "") if judge.rule.enabled else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
                 may_be_not_applicable(self.defaults, name, self.milestone),
             )
@@ -204,7 +204,7 @@ def judged(
         version=judge.version,
         overdue_days=late.days if late is not None and late.provisional else 0,
         suspended=suspended,
-        suspension=Enforcement.BLOCK if judge.safety or not judge.fires else Enforcement.WARN,
+        suspension=Enforcement.BLOCK if judge.safety else Enforcement.WARN,
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
         not_applicable_share=not_applicable_share,

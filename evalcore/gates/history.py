@@ -75,6 +75,10 @@ class Stand(NamedTuple):
     def passes(self) -> bool:
         return self.passed > self.failed
 
+    @property
+    def fails(self) -> bool:
+        return bool(self.failed) and not self.passes
+
 
 class Asked(NamedTuple):
     """What was asked, and the place of the record that asked, as digests: 200,000 of them take 40 MB."""

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeGuard
 
 from pydantic import ValidationError
@@ -27,12 +28,12 @@ LONGEST_NUMBER = 300
 """Digits of a whole number; a longer one is read as infinite."""
 MOST_REASONS = 20
 """Reasons in an answer; others are only counted, since a verdict has to fit a record."""
-_IDS = ("experiment_id", "agent_id", "agent_version", "vertical")
+_IDS = ("experiment_id", "agent_id", "agent_version")
 
 
 def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
     """Returns the gates of a step: `pre_ramp` on the first step above zero, `pre_full` on the step to 100; both, in
-    that order, on a jump from 0 to 100; none on the steps between and on a step that goes nowhere."""
+    that order, on a jump from 0 to 100; none on the steps between, on a step down and on one that goes nowhere."""
     out = []
     if from_percent <= 0 < to_percent:
         out.append(Milestone.PRE_RAMP)
@@ -41,34 +42,51 @@ def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
     return tuple(out)
 
 
-def preceding(from_percent: float, to_percent: float) -> Milestone | None:
-    """Returns the gate whose standing pass a step asks for: `pre_merge` on the first step above zero, `pre_ramp` on
-    every later one, whatever the step fires itself; None for a step that goes nowhere."""
-    if to_percent <= from_percent:
-        return None
-    return Milestone.PRE_MERGE if from_percent <= 0 else Milestone.PRE_RAMP
+def preceding(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
+    """Returns the gates before a step: it asks for a pass of the first where it goes up, and a standing failure of any
+    halts it. A gate that the step fires is none of them, since it runs again. None from 0 to 0, and for a step down."""
+    if to_percent < from_percent or to_percent <= 0:
+        return ()
+    if from_percent <= 0:
+        return (Milestone.PRE_MERGE,)
+    return (Milestone.PRE_RAMP,) if to_percent >= FULL else (Milestone.PRE_RAMP, Milestone.PRE_FULL)
+
+
+_AGAIN = {
+    Milestone.PRE_MERGE: "`gate run --publish` runs it again",
+    Milestone.PRE_RAMP: "the step from 0 runs it again",
+    Milestone.PRE_FULL: "the step to 100 runs it again",
+}
 
 
 @dataclass(frozen=True)
-class GateMissing:
-    """A step whose agent definition has no standing pass of the gate before, and how bad the manifest says that is."""
+class GateBefore:
+    """What is wrong with how an agent definition stands with the gates before a step, and how bad that is."""
 
     level: VerdictLevel
     reason: Reason
 
 
-def gate_missing(
-    step: RampStep, before: Milestone, stand: Stand, enforcement: Literal["off", "warn", "block"]
-) -> GateMissing | None:
-    """Returns what is wrong with a step, by how its definition stands with the gate before; None where it passed, or
-    nobody asks (PC5 §5.5, "Per-Agent-Definition lifecycle threads")."""
-    if stand.passes or enforcement == "off":
+def gate_before(
+    step: RampStep, stands: Mapping[Milestone, Stand], enforcement: Literal["off", "warn", "block"]
+) -> GateBefore | None:
+    """Returns what is wrong with a step by how its definition stands with each gate; None where nothing is, or the
+    manifest does not ask (PC5 §5.5, "Per-Agent-Definition lifecycle threads"). A standing failure always fails."""
+    before = preceding(step.from_percent, step.to_percent)
+    if enforcement == "off" or not before:
         return None
     which = f"version {step.agent_version!r:.80} of {step.agent_id!r:.80}"
-    known = f"failed it at {stand.failed}" if stand.failed else "has no verdict of it"
-    message = f"the step asks for a standing pass of {before}, and {which} {known}"
+    for failed in before:
+        if stands[failed].fails:
+            message = (
+                f"{which} failed {failed} at {stands[failed].failed} and has not passed it since; {_AGAIN[failed]}"
+            )
+            return GateBefore(VerdictLevel.FAIL, Reason(Code.GATE_FAILED, message))
+    if stands[before[0]].passes or step.to_percent <= step.from_percent:
+        return None
+    message = f"the step asks for a standing pass of {before[0]}, and {which} has no verdict of it"
     level = VerdictLevel.FAIL if enforcement == "block" else VerdictLevel.WARN
-    return GateMissing(level, Reason(Code.GATE_MISSING, message))
+    return GateBefore(level, Reason(Code.GATE_MISSING, message))
 
 
 @dataclass(frozen=True)
@@ -82,30 +100,29 @@ class Step:
     reasons: tuple[Reason, ...]
 
 
-def of_step(from_percent: float, gates: Sequence[GateVerdict], missing: GateMissing | None = None) -> Step:
-    """Combines the gates' verdicts. The worst gate decides, of equals the first. A failed `pre_ramp` halts at 0 %, a
-    failed `pre_full` at the last step that passed, which is the rollout's current one; so does a gate that is
-    `missing`. It is told unless the gates came to something worse, and what they say of the agent stays."""
-    made = _of_gates(from_percent, gates)
-    if missing is None or combined([made.verdict, missing.level]) is not missing.level:
+def of_step(halt_at: float, gates: Sequence[GateVerdict], missing: Reason | None = None) -> Step:
+    """Combines the gates' verdicts. The worst gate decides, of equals the first. That a gate before is `missing` warns:
+    it is said unless the gates came to something worse, and what they say of the agent stays."""
+    made = _of_gates(halt_at, gates)
+    if missing is None or made.verdict is VerdictLevel.FAIL:
         return made
-    reasons = (*made.reasons, missing.reason) if made.verdict is missing.level else (missing.reason, *made.reasons)
-    step = replace(made, verdict=missing.level, reasons=reasons)
-    if missing.level is not VerdictLevel.FAIL or made.verdict is VerdictLevel.FAIL:
-        return step
-    return replace(step, action=Action.HALT, halt_at_percent=from_percent)
+    reasons = (*made.reasons, missing) if made.verdict is VerdictLevel.WARN else (missing, *made.reasons)
+    return replace(made, verdict=VerdictLevel.WARN, reasons=reasons)
 
 
-def _of_gates(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
+def _of_gates(halt_at: float, gates: Sequence[GateVerdict]) -> Step:
     if not gates:
-        message = "no gate fires between the first step and the one to 100 %"
-        return Step(VerdictLevel.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, message),))
+        return no_gate("no gate fires between the first step and the one to 100 %")
     level = combined([gate.verdict for gate in gates])
     deciding = next(gate for gate in gates if gate.verdict is level)
-    if level is not VerdictLevel.FAIL:
-        return Step(level, Action.PROCEED, deciding, None, tuple(deciding.reasons))
-    halt = 0.0 if deciding.milestone is Milestone.PRE_RAMP else from_percent
-    return Step(level, Action.HALT, deciding, halt, tuple(deciding.reasons))
+    failed = level is VerdictLevel.FAIL
+    action = Action.HALT if failed else Action.PROCEED
+    return Step(level, action, deciding, halt_at if failed else None, tuple(deciding.reasons))
+
+
+def no_gate(why: str) -> Step:
+    """Returns the pass of a step that fires no gate."""
+    return Step(VerdictLevel.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, why),))
 
 
 @dataclass(frozen=True)
@@ -127,22 +144,63 @@ class InvalidRequest:
     stands: float | None = None
     wanted: float | None = None
 
+    @property
+    def goes_down(self) -> bool:
+        """Tells whether it is a step down, of which no more than its ids and percentages has to be read."""
+        if self.stands is None or self.wanted is None:
+            return False
+        return self.wanted < self.stands and all(name in self.known for name in _IDS)
+
 
 @dataclass(frozen=True)
 class RampRequest:
     """A valid request. `body` is the hash of its content: it tells a repeated request from another one under the same
-    id."""
+    id. `sent_by` is when its record was on the topic at the latest, whatever its sender's clock says."""
 
     step: RampStep
     body: str
+    sent_by: datetime | None = None
 
     @property
     def request_id(self) -> str:
         return self.step.request_id
 
     @property
+    def known(self) -> Mapping[str, str]:
+        return {name: value for name in (*_IDS, "vertical") if (value := getattr(self.step, name)) is not None}
+
+    @property
+    def stands(self) -> float:
+        return self.step.from_percent
+
+    @property
+    def wanted(self) -> float:
+        return self.step.to_percent
+
+    @property
+    def goes_down(self) -> bool:
+        return self.wanted < self.stands
+
+    @property
     def milestones(self) -> tuple[Milestone, ...]:
-        return milestones(self.step.from_percent, self.step.to_percent)
+        return milestones(self.stands, self.wanted)
+
+    @property
+    def stated_at(self) -> datetime:
+        """When it says that it was requested; a time without a zone is UTC."""
+        stated = self.step.requested_at
+        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
+
+    @property
+    def requested_at(self) -> datetime:
+        """When it was requested: no time ahead of `sent_by` can be true."""
+        return min(self.stated_at, self.sent_by or self.stated_at)
+
+
+def halt_at(request: RampRequest | InvalidRequest, pre_ramp: Stand) -> float:
+    """Returns the percentage to hold after a halt: the rollout's current one where a pass of `pre_ramp` stands, else
+    0."""
+    return (request.stands or 0.0) if pre_ramp.passes else 0.0
 
 
 Request = RampRequest | InvalidRequest | UnreadableRequest
@@ -170,7 +228,8 @@ def read(raw: bytes | None) -> Request:
     except ValidationError as error:
         wrong += _problems(error)
     if wrong:
-        known = {name: data[name] for name in _IDS if _usable(data.get(name))}
+        names = (name for name in (*_IDS, "vertical") if name not in data.twice)
+        known = {name: data[name] for name in names if _usable(data.get(name))}
         rest = [f"{len(wrong) - MOST_REASONS} more fields are wrong"] if len(wrong) > MOST_REASONS else []
         percents = _percent(data, "from_percent"), _percent(data, "to_percent")
         return InvalidRequest(request_id, known, (*wrong[:MOST_REASONS], *rest), body, *percents)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from evalcore.gates.requests import GateMissing, InvalidRequest, RampRequest, Step, of_step
+from evalcore.gates.requests import InvalidRequest, RampRequest, Step, no_gate, of_step
 from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
 
@@ -39,11 +39,12 @@ def of_gates(
     sample: SampleFacts | None = None,
     config_hash: str | None = None,
     coverage: float | None = None,
-    missing: GateMissing | None = None,
+    halt_at: float = 0.0,
+    missing: Reason | None = None,
 ) -> Verdict:
-    """Returns the verdict on a request whose gates have decided, or whose step fires none. `missing`: it has no pass of
-    the gate before."""
-    made = of_step(asked.step.from_percent, gates, missing)
+    """Returns the verdict on a request whose gates have decided, or whose step fires none. `halt_at` is the percentage
+    to hold after a halt; `missing` says that it has no pass of the gate before."""
+    made = of_step(halt_at, gates, missing)
     evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds)
     milestone = made.deciding.milestone if made.deciding else None
     return _verdict(asked, made, milestone, evidence, gates, sample)
@@ -76,23 +77,26 @@ def refused(
     reasons: Sequence[Reason],
     moment: Moment,
     *,
+    halt_at: float = 0.0,
     config_hash: str | None = None,
 ) -> Verdict:
-    """Returns a `fail` without a gate's numbers: for an invalid request, or a deadline that has passed."""
-    if isinstance(request, RampRequest):
-        milestone = next(iter(request.milestones), None)
-        halt = request.step.from_percent  # where the rollout is; at pre_ramp that is 0
-    else:
-        milestone = None
-        halt = request.stands or 0.0  # 0 where the request does not say where the rollout is
-    made = Step(VerdictLevel.FAIL, Action.HALT, None, halt, tuple(reasons))
+    """Returns a `fail` without a gate's numbers: for an invalid request, a deadline that has passed, or a gate before
+    that does not stand."""
+    milestone = next(iter(request.milestones), None) if isinstance(request, RampRequest) else None
+    made = Step(VerdictLevel.FAIL, Action.HALT, None, halt_at, tuple(reasons))
     evidence = EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds)
     return _verdict(request, made, milestone, evidence)
 
 
-def invalid(request: InvalidRequest, moment: Moment) -> Verdict:
+def invalid(request: InvalidRequest, moment: Moment, *, halt_at: float = 0.0) -> Verdict:
     """Returns the verdict on an invalid request, with a reason for each thing that is wrong."""
-    return refused(request, [Reason(Code.INVALID_REQUEST, why) for why in request.why], moment)
+    return refused(request, [Reason(Code.INVALID_REQUEST, why) for why in request.why], moment, halt_at=halt_at)
+
+
+def step_down(request: RampRequest | InvalidRequest, moment: Moment) -> Verdict:
+    """Returns the pass of a step down, whatever else is known: what takes users off a version waits for nothing."""
+    evidence = EvidenceFacts(None, None, moment.decided_at, moment.duration_seconds)
+    return _verdict(request, no_gate("a step down needs no gate"), None, evidence)
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
@@ -116,13 +120,7 @@ def _verdict(
     sample: SampleFacts | None = None,
 ) -> Verdict:
     """Returns the record of a step's verdict, with its id."""
-    ids: Mapping[str, Any]
-    percents: tuple[float | None, float | None]
-    if isinstance(request, RampRequest):
-        ids, percents = vars(request.step), (request.step.from_percent, request.step.to_percent)
-    else:
-        ids, percents = request.known, (request.stands, request.wanted)
-    deciding = made.deciding
+    ids, deciding = request.known, made.deciding
     verdict = Verdict(
         request_id=request.request_id,
         verdict_id="",
@@ -130,8 +128,8 @@ def _verdict(
         agent_id=ids.get("agent_id"),
         agent_version=ids.get("agent_version"),
         vertical=ids.get("vertical"),
-        from_percent=percents[0],
-        to_percent=percents[1],
+        from_percent=request.stands,
+        to_percent=request.wanted,
         milestone=milestone,
         verdict=made.verdict,
         gates=list(gates),
@@ -152,7 +150,7 @@ def _id(body: str, verdict: Verdict) -> str:
     content = _VERDICT.dump_python(verdict)
     del content["supersedes"]  # what came before is no evidence
     samples = [content["sample"], *(gate["sample"] for gate in content["gates"])]
-    for part in (content["evidence"], *filter(None, samples)):
+    for part in (content["evidence"], *content["gates"], *filter(None, samples)):
         for name in _UNTIMED:
             part.pop(name, None)
     text = json.dumps([body, content], sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -63,7 +63,7 @@ _MANIFEST: Final[dict[str, Remedy]] = {
     "archetypes": Remedy("PF-9 FR-5", "the sub_agent_ids of each archetype", "{shopping_list: [shopping-list]}"),
     "composites": Remedy("PF-9 FR-10", "groups of judges with one aggregate", "{judges: [a, b], aggregate: mean}"),
     "gates": Remedy("PC5 §5.5", "minimum sample, coverage floor and window of the gates", ""),
-    "gates.preceding_gate": Remedy("PC5 §5.5", "what a step without the gate before does", "warn"),
+    "gates.preceding_gate": Remedy("PC5 §5.5", "what a step does where the gate before never ran", "warn"),
     "sample": Remedy("PC5 §5.5", "what the gates of a rollout judge", "{candidate: {url: …}}"),
     "sample.scope": Remedy("PC5 §5.5", "whose traces: version or agent", "version"),
     "sample.candidate": Remedy("PC5 §5.5", "where the version can be asked", "{url: …}"),

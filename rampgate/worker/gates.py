@@ -15,7 +15,7 @@ import structlog
 from agents.gates.ports import GatePorts, Scoring
 from agents.gates.scoring import JudgeScoring
 from agents.ports import Ports
-from agents.ramp_steps import RampCounting, answering
+from agents.ramp_steps import RampAnswers, RampCounting
 from evalcore import reloading
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.scoring.cache import AnswerSeal
@@ -97,8 +97,6 @@ class Gates:
             parts.access,
             parts.producer,
             parts.topics["verdicts"],
-            parts.clock,
-            parts.kept[parts.topics["verdicts"]],
             parts.store,
             self.standings,
             self.skips,
@@ -177,7 +175,7 @@ class Gates:
     def requests(self, consumption: Consumption) -> RampRequests:
         parts = self.parts
         requests = RampRequests(
-            answering(reloading.loaded, self._ports),
+            RampAnswers(reloading.loaded, self._ports),
             self.verdicts,
             parts.ports.dead_letters,
             RampCounting(

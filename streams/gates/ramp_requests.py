@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -20,13 +20,13 @@ from faust.types import TP
 
 from agents.join.step import FetchedBatch
 from agents.ports import Clock, DeadLetters, Unavailable
-from agents.ramp_steps import Ended, in_time
+from agents.ramp_steps import Ended
 from evalcore.gates.history import Asked
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
-from evalcore.gates.verdict import Moment, refused
+from evalcore.gates.verdict import Moment
 from schemas.dead_letters import DeadLetter, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, State
-from schemas.verdicts import Code, Reason, Verdict
+from schemas.verdicts import Verdict
 from streams.gates.verdict_log import VerdictLog
 from streams.pipeline import Consumer
 from streams.retry import Retry
@@ -47,7 +47,20 @@ SENT_AT_ONCE = 32
 BROKE = "deciding broke off; the worker's log has the error"
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
-Decide = Callable[[Request], Awaitable[Verdict]]
+
+
+class Answers(Protocol):
+    """What is answered to requests. Each may raise Unavailable."""
+
+    async def decided(self, request: Request) -> Verdict: ...
+
+    async def broken(self, request: Request, why: str, moment: Moment) -> Verdict:
+        """Return the verdict in place of one that could not be made."""
+        ...
+
+    async def last(self, request: Request, verdict: Verdict, now: datetime) -> Verdict:
+        """Return what is published of a verdict when nothing but its record's way lies ahead."""
+        ...
 
 
 class Counting(Protocol):
@@ -76,11 +89,11 @@ class Held:
 
 @dataclass
 class Decision:
-    """A verdict in the making, shared by all records that ask for it. `body` is the hash of what was asked, `place`
-    that of the first record that asked, `began` the monotonic time when it was decoded. `claims` counts the records of
+    """A verdict in the making, shared by all records that ask for it. `request` is what was asked, `place` that of the
+    first record that asked, `began` the monotonic time when it was decoded. `claims` counts the records of
     ours that wait for the verdict; `claimed` is set while there is one."""
 
-    body: str
+    request: Request
     place: str
     began: float
     task: asyncio.Task[None] | None = None
@@ -95,7 +108,7 @@ class RampRequests:
 
     def __init__(
         self,
-        decide: Decide,
+        answers: Answers,
         verdicts: VerdictLog,
         dead_letters: DeadLetters,
         counting: Counting,
@@ -107,7 +120,7 @@ class RampRequests:
         now: Callable[[], int] | None = None,
     ) -> None:
         self._now = now or clock.now_ms
-        self._decide, self._verdicts = decide, verdicts
+        self._answers, self._verdicts = answers, verdicts
         self._dead_letters, self._counting, self._clock = dead_letters, counting, clock
         self._consumer, self._fatal, self._decided = consumer, fatal, decided
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
@@ -241,8 +254,8 @@ class RampRequests:
             if decision is None:
                 if record.offset < batch.settled:
                     return State.DONE  # read again since the counters were lost: answered too long ago to be known
-                decision = self._begin(request, place, began)
-            if decision.body != request.body:
+                decision = self._begin(_sent_by(request, record.timestamp), place, began)
+            if decision.request.body != request.body:
                 break
             await self._claim(decision)
         shown = clean(request.request_id, 100)
@@ -250,8 +263,8 @@ class RampRequests:
         return await self._dead_letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
 
     def _begin(self, request: Request, place: str, began: float) -> Decision:
-        decision = self._decisions[request.request_id] = Decision(request.body, place, began)
-        decision.task = asyncio.create_task(self._run(request, decision), name=f"gate {request.request_id}")
+        decision = self._decisions[request.request_id] = Decision(request, place, began)
+        decision.task = asyncio.create_task(self._run(decision), name=f"gate {request.request_id}")
         self._keep(decision.task)
         return decision
 
@@ -267,31 +280,32 @@ class RampRequests:
             if not decision.claims:
                 decision.claimed.clear()
 
-    async def _run(self, request: Request, decision: Decision) -> None:
+    async def _run(self, decision: Decision) -> None:
         """Decide, and publish while a record of ours claims the verdict. Unclaimed for too long it is given up: the
         worker that has the partition now decides by itself."""
         try:
-            verdict = await self._when_available(lambda: self._decided_or_failed(request))
+            verdict = await self._when_available(lambda: self._decided_or_failed(decision))
             await asyncio.wait_for(decision.claimed.wait(), UNCLAIMED_SECONDS)
-            await self._when_available(lambda: self._publish(request, verdict, decision))
+            await self._when_available(lambda: self._publish(verdict, decision))
         except TimeoutError:
-            log.info("gate_went_elsewhere", request_id=request.request_id)
+            log.info("gate_went_elsewhere", request_id=decision.request.request_id)
         finally:
-            self._decisions.pop(request.request_id, None)
+            self._decisions.pop(decision.request.request_id, None)
 
-    async def _decided_or_failed(self, request: Request) -> Verdict:
+    async def _decided_or_failed(self, decision: Decision) -> Verdict:
         """The verdict; a defect of ours fails this request, closed, and no other."""
         began = self._now()
+        request = decision.request = _sent_by(decision.request, began)  # of several tries the first one counts
         try:
             await asyncio.shield(self._import())
-            return await self._decide(request)
+            return await self._answers.decided(request)
         except Unavailable:
             raise
         except Exception:
             log.exception("gate_broke", request_id=request.request_id)
             now = self._clock.now_ms()
-            moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
-            return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
+            moment = Moment(_utc(now).isoformat(), (now - began) / 1000)
+            return await self._answers.broken(request, BROKE, moment)
 
     def _import(self) -> asyncio.Task[object]:
         """Import what decisions compute with, in a thread and at the first one: a start, and a worker that decides
@@ -300,12 +314,12 @@ class RampRequests:
             self._imported = asyncio.create_task(asyncio.to_thread(import_module, COMPUTES_WITH), name="gate imports")
         return self._imported
 
-    async def _publish(self, request: Request, verdict: Verdict, decision: Decision) -> None:
-        def last(verdict: Verdict) -> Verdict:
-            return in_time(request, verdict, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
+    async def _publish(self, verdict: Verdict, decision: Decision) -> None:
+        async def last(verdict: Verdict) -> Verdict:
+            return await self._answers.last(decision.request, verdict, _utc(self._clock.now_ms()))
 
         published = await self._verdicts.publish(
-            verdict, decision.body, decision.place, key=verdict.experiment_id, last=last
+            verdict, decision.request.body, decision.place, key=verdict.experiment_id, last=last
         )
         if published is None:
             return
@@ -340,3 +354,15 @@ class RampRequests:
             log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
 
         return await Retry().call(call, Unavailable, noticed=noticed)
+
+
+def _utc(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _sent_by(request: Request, milliseconds: int) -> Request:
+    """The request, known to have been sent by that time; a record without a timestamp says nothing."""
+    if isinstance(request, InvalidRequest) or milliseconds <= 0:
+        return request
+    sent = _utc(milliseconds)
+    return replace(request, sent_by=min(request.sent_by or sent, sent))

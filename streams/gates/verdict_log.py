@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -29,19 +29,18 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.types import TP
 
 from agents.keys import PUBLISH_LEASE
-from agents.ports import Clock, Unavailable
+from agents.ports import Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
-from evalcore.gates.requests import RampRequest
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
-from schemas.verdicts import Verdict
+from schemas.verdicts import Verdict, VerdictLevel
 from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
-from streams.kafka.reading import spans_of
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.redis.lease import Leasing
 from streams.retry import Retry, TryAgain, reason_of
@@ -91,11 +90,11 @@ class _Waiting:
     verdict: Verdict
     asked: tuple[str, str]
     key: str | None
-    last: Callable[[Verdict], Verdict]
+    last: Callable[[Verdict], Awaitable[Verdict]]
     published: asyncio.Future[Verdict | None]
 
 
-def _as_it_is(verdict: Verdict) -> Verdict:
+async def _as_it_is(verdict: Verdict) -> Verdict:
     return verdict
 
 
@@ -107,15 +106,13 @@ class VerdictLog:
         access: KafkaAccess,
         producer: Producer,
         topic: str,
-        clock: Clock,
-        lookback_ms: int,
         leases: Leasing,
         standings: JudgeStandings | None = None,
         skips: GateSkips | None = None,
     ) -> None:
         """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
         self._access, self._producer, self._topic = access, producer, topic
-        self._clock, self._lookback, self._standings, self._skips = clock, lookback_ms, standings, skips
+        self._standings, self._skips = standings, skips
         self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
         self._partitions, self._topic_id = 0, ""
@@ -158,9 +155,10 @@ class VerdictLog:
         """What a judge came to at the last gates of this line, without those of the request itself."""
         return self.history.baseline(line, request.request_id)
 
-    async def stand(self, request: RampRequest, milestone: Milestone) -> Stand:
-        """How the request's agent definition stands with a gate."""
-        return self.history.stand(request.step.agent_id, request.step.agent_version, milestone)
+    async def stand(self, request: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:
+        """How the request's agent definition stands with a gate; as never judged where it can't be read."""
+        known = request.known
+        return self.history.stand(known.get("agent_id", ""), known.get("agent_version", ""), milestone)
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
@@ -202,7 +200,7 @@ class VerdictLog:
         body: str,
         place: str,
         key: str | None,
-        last: Callable[[Verdict], Verdict] = _as_it_is,
+        last: Callable[[Verdict], Awaitable[Verdict]] = _as_it_is,
     ) -> Verdict | None:
         """Return the verdict once it is durable, None where the topic has one for this request already.
 
@@ -243,7 +241,9 @@ class VerdictLog:
             # What others published before they were shut out stands there now, and nothing can be added to it. Where we
             # did not have to take the topic over, nobody else has written since we did, or we shall be refused.
             await self.caught_up()
-            await asyncio.gather(*map(self._publish, turn))
+            for failed in (True, False):  # so that the last word about a verdict knows which gates have failed
+                level = [one for one in turn if (one.verdict.verdict is VerdictLevel.FAIL) is failed]
+                await asyncio.gather(*map(self._publish, level))
             whole = all(one.published.cancelled() or one.published.exception() is None for one in turn)
         finally:
             # Without a fence a record that failed may still be on its way; the lease outlasts it.
@@ -274,7 +274,7 @@ class VerdictLog:
         async with self._turn(tuple(step.values())):
             if one.published.done() or self.answered(verdict.request_id) is not None:
                 return None
-            verdict = one.last(verdict)
+            verdict = await one.last(verdict)
             if None not in step.values():
                 verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
             key, raw = one.key.encode() if one.key else None, orjson.dumps(as_json(verdict))
@@ -390,9 +390,10 @@ class VerdictLog:
         if len(assigned) > len(await consumer._client._wait_on_metadata(self._topic)):
             await consumer._client.force_metadata_update()
         consumer.assign(list(assigned))
-        spans = await spans_of(consumer, new, self._clock.now_ms() - self._lookback)
+        # From the start, however old: a gate that failed stands until it passes again.
+        first = await consumer.beginning_offsets(new)
         for partition in assigned:
-            following.setdefault(partition, spans[partition][0] if partition in spans else 0)
+            following.setdefault(partition, first.get(partition, 0))
             consumer.seek(partition, following[partition])
         self._move()
 

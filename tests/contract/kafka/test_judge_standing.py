@@ -90,7 +90,7 @@ async def test_a_command_reads_the_topic_once_and_refuses_to_know_nothing(access
 async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
     access: KafkaAccess, topic: str, standings: JudgeStandings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = VerdictLog(access, Producer(access), topic, ManualClock(), 1, MemoryStore(ManualClock()), standings)
+    log = VerdictLog(access, Producer(access), topic, MemoryStore(ManualClock()), standings)
     with pytest.raises(Unavailable, match="nobody knows yet"):
         await log.suspended("tone", "v1")
     await standings.read_on()
@@ -111,7 +111,7 @@ async def test_a_judge_is_asked_about_by_the_version_that_scored_whichever_serve
 ) -> None:
     """Between a judge's last answer and the verdict the registry may be reloaded: a version that scored while suspended
     decides nothing all the same, nor is one that passed suspended for the next one."""
-    log = VerdictLog(access, Producer(access), topic, ManualClock(), 1, MemoryStore(ManualClock()), standings)
+    log = VerdictLog(access, Producer(access), topic, MemoryStore(ManualClock()), standings)
     old = record(CheckVerdict.SUSPENDED).model_copy(update={"judge_version": "v0", "event_id": "old"})
     await publish_standings(access, topic, [old, record(CheckVerdict.PASSED, 2)])
     await standings.read_on()

@@ -62,7 +62,7 @@ def about(version: str = "abc", milestone: str = "pre_ramp") -> SkippedGate:
 async def told(skips: GateSkips | None, version: str = "abc") -> GateSkip | None:
     """What a gate of this version is told by the memory of verdicts, which has it at hand."""
     access = KafkaAccess(("127.0.0.1:9",))
-    log = VerdictLog(access, Producer(access), "v", ManualClock(), 1, MemoryStore(ManualClock()), skips=skips)
+    log = VerdictLog(access, Producer(access), "v", MemoryStore(ManualClock()), skips=skips)
     step = RampStep.model_validate({
         "request_id": "r", "experiment_id": "e", "agent_id": entry()["agent_id"], "agent_version": version,
         "from_percent": 0, "to_percent": 5, "eval_gates": {"pre_ramp": ["tone"]}, "requested_at": datetime.now(UTC),

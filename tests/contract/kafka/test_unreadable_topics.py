@@ -79,7 +79,7 @@ async def test_dead_letters_are_read_to_the_end(access: KafkaAccess, topic: str)
 
 async def test_the_verdicts_topic_is_read_to_its_end(access: KafkaAccess, topic: str) -> None:
     producer = Producer(access)
-    log = VerdictLog(access, producer, topic, ManualClock(1_900_000_000_000), 10**12, MemoryStore(ManualClock()))
+    log = VerdictLog(access, producer, topic, MemoryStore(ManualClock()))
     try:
         await log.start()
         await log.caught_up()

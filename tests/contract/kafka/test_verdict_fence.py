@@ -74,7 +74,7 @@ async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], 
 
     def make() -> VerdictLog:
         clock = ManualClock(1_000_000_000_000)
-        made.append(VerdictLog(access, producer, topic, clock, 7 * 86_400_000, MemoryStore(clock)))
+        made.append(VerdictLog(access, producer, topic, MemoryStore(clock)))
         return made[-1]
 
     yield make

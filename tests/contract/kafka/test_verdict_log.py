@@ -25,7 +25,6 @@ from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
 from tests.memory_ports import ManualClock, MemoryStore
 
-LOOKBACK = 7 * 86_400_000
 MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
 SAMPLE = SampleFacts(
     scope="version", fingerprint="f", size=1, window_seconds=None, composition=Composition(), frozen_at=None
@@ -64,9 +63,7 @@ async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], 
     made: list[VerdictLog] = []
 
     def make() -> VerdictLog:
-        made.append(
-            VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
-        )
+        made.append(VerdictLog(access, producer, topic, MemoryStore(ManualClock())))
         return made[-1]
 
     yield make
@@ -144,6 +141,27 @@ async def test_verdicts_about_one_step_that_overlap_supersede_one_another_in_the
     several = [verdict(f"r{number}") for number in range(6)]
     supersedes = await superseded(log, *several)
     assert supersedes == [None, *(one.verdict_id for one in several[:-1])]
+
+
+async def test_the_last_word_about_a_verdict_knows_the_failures_that_waited_beside_it(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """Else a step of one experiment would be let go on right behind another one's failure of the same version."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    known: list[bool] = []
+
+    async def last(one: Verdict) -> Verdict:
+        known.append((await log.stand(asked("walks"), Milestone.PRE_RAMP)).fails)
+        return one
+
+    gate = GateVerdict({}, VerdictLevel.FAIL, [], Milestone.PRE_RAMP)
+    failed = of_gates(asked("fails", experiment_id="f", from_percent=0, to_percent=5), [gate], MOMENT)
+    await asyncio.gather(
+        log.publish(verdict("walks"), "body", "t/0/1", "e", last), log.publish(failed, "body", "t/0/2", "f")
+    )
+    assert known == [True]
 
 
 async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog], topic: str) -> None:
@@ -239,10 +257,7 @@ async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) 
     """The demo's."""
     access = KafkaAccess((mock_broker.bootstrap,))
     producer, topic = Producer(access), f"verdicts-{uuid.uuid4().hex}"
-    log, other = (
-        VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
-        for _ in range(2)
-    )
+    log, other = (VerdictLog(access, producer, topic, MemoryStore(ManualClock())) for _ in range(2))
     try:
         await log.start()
         await other.start()

@@ -120,7 +120,9 @@ class Load(threading.Thread):
             if roll < 0.1:
                 step = step | {"agent_version": f"v{self._dice.getrandbits(30)}"}
         else:
-            before, after = self._dice.choice(((5, 25), (25, 50), (5, 5), (0, 5), (25, 100), (0, 100), (5, 101)))
+            before, after = self._dice.choice(
+                ((5, 25), (25, 50), (5, 5), (0, 5), (25, 100), (0, 100), (5, 101), (50, 5))
+            )
             number = len(self._steps)
             step = self._request(f"q{self._seed}-{number}", number, before, after, f"untraced-{self._seed}-{number}")
             if self._dice.random() < TRACED:

@@ -169,27 +169,41 @@ def _asks(record: Record, name: str) -> bool:
 
 def _of_verdicts(expected: Expectation, verdicts: Sequence[Record]) -> Iterator[str]:
     """One for each request. No judge has a model, or no turn is of the version, so that no gate may pass."""
-    read: list[dict[str, Any]] = [json.loads(record.value or b"") for record in verdicts]
+    ordered = sorted(verdicts, key=lambda record: (record.partition, record.offset))
+    read: list[dict[str, Any]] = [json.loads(record.value or b"") for record in ordered]
     count = Counter(verdict["request_id"] for verdict in read)
     for name in sorted(expected.requests.keys() | count.keys()):
         if name not in expected.requests:
             yield f"a verdict nobody asked for: {name}"
         elif count[name] != 1:
             yield f"{count[name]} verdicts of request {name}"
-    for verdict in read:
+    anywhere = {_failed(verdict, gate) for verdict in read for gate in verdict["gates"]}
+    failed: set[tuple[Any, ...]] = set()
+    """Gates that failed in an earlier record of the partition: nothing passes them in a run, so they stand."""
+    for record, verdict in zip(ordered, read, strict=True):
         for request in expected.requests.get(verdict["request_id"], ())[:1]:
-            yield from _of_verdict(request, verdict)
+            told = {reason["code"] for reason in verdict.get("reasons", ())}
+            known = anywhere if told == {"gate_failed"} else {one[1:] for one in failed if one[0] == record.partition}
+            halted = any((verdict.get("agent_version"), gate) in known for gate in request.halted_by)
+            yield from _of_verdict(request, verdict, halted)
+        failed |= {(record.partition, *_failed(verdict, gate)) for gate in verdict["gates"]}
 
 
-def _of_verdict(request: Request, verdict: Mapping[str, Any]) -> Iterator[str]:
+def _failed(verdict: Mapping[str, Any], gate: Mapping[str, Any]) -> tuple[Any, Any]:
+    return verdict.get("agent_version"), gate["milestone"] if gate.get("verdict") == "fail" else None
+
+
+def _of_verdict(request: Request, verdict: Mapping[str, Any], halted: bool) -> Iterator[str]:
     gates = ["pre_ramp"] * request.first + ["pre_full"] * request.last
+    if verdict.get("halt_at_percent"):
+        yield f"the verdict of {request.request} halts above 0, and no version has passed pre_ramp"
     if verdict["experiment_id"] != request.experiment:
         yield f"the verdict of {request.request} is about {verdict['experiment_id']}"
     given = [gate["milestone"] for gate in verdict["gates"]]
-    if given != gates:
+    if given != gates and not (halted and not given):  # a gate may have run before the one that halts had failed
         yield f"the verdict of {request.request} has gates {given}, must be {gates}"
     # No version has passed a gate, so a step warns that has one before it; a step that goes nowhere has none.
     goes_on = ("warn" if request.climbs else "pass", "proceed")
-    must = goes_on if request.valid and not gates else ("fail", "halt")
+    must = goes_on if request.valid and not gates and not halted else ("fail", "halt")
     if (verdict["verdict"], verdict["action"]) != must:
         yield f"the verdict of {request.request} is {verdict['verdict']}, {verdict['action']}; must be {must}"

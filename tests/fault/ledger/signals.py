@@ -58,6 +58,8 @@ class Request:
     first: bool
     last: bool
     climbs: bool
+    halted_by: frozenset[str]
+    """Gates of which a standing failure halts it."""
     version: Any = ""
     vertical: Any = ""
 
@@ -135,7 +137,7 @@ def _trace(content: dict[str, Any]) -> Trace:
 
 def _request(content: dict[str, Any]) -> Request:
     before, after = content.get("from_percent"), content.get("to_percent")
-    valid = isinstance(before, int | float) and isinstance(after, int | float) and 0 <= before <= after <= 100
+    valid = all(isinstance(one, int | float) and 0 <= one <= 100 for one in (before, after))
     return Request(
         request=_text(content["request_id"]),
         experiment=content.get("experiment_id"),
@@ -144,6 +146,9 @@ def _request(content: dict[str, Any]) -> Request:
         first=valid and before == 0 < after,
         last=valid and before < 100 == after,
         climbs=valid and before < after,
+        halted_by=frozenset({"pre_ramp"} | ({"pre_full"} if after < 100 else set()))
+        if valid and 0 < before <= after
+        else frozenset(),
         version=content.get("agent_version"),
         vertical=content.get("vertical"),
     )

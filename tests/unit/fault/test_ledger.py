@@ -12,7 +12,7 @@ import pytest
 from tests.fault.ledger.claims import false_claims
 from tests.fault.ledger.expectation import expectation
 from tests.fault.ledger.kafka_log import Record
-from tests.fault.ledger.ledger import Found, Letter, Sent, differences
+from tests.fault.ledger.ledger import Found, Letter, Sent, _of_verdicts, differences
 from tests.fault.ledger.signals import read
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
@@ -238,3 +238,36 @@ def test_what_a_worker_says_of_itself_is_held_against_the_log(
     lines = list(false_claims(found, {**TRUE, signal: {**TRUE[signal], **change}}))
     assert len(lines) == len(says)
     assert all(says[number] in line for number, line in enumerate(lines))
+
+
+WALKS = records("ramp-steps", step("q-2", 0, 5), step("q-3", 5, 50), step("q-4", 50, 5))
+
+
+def standing(*gates: tuple[str, str], action: str, verdict: str, name: str, code: str, halt: float | None) -> Record:
+    told = {
+        "request_id": name, "experiment_id": "e", "agent_version": "v", "verdict": verdict, "action": action,
+        "gates": [{"milestone": gate, "verdict": word} for gate, word in gates],
+        "reasons": [{"code": code}], "halt_at_percent": halt,
+    }  # fmt: skip
+    return Record("verdicts", 0, int(name[-1]), b"e", json.dumps(told).encode())
+
+
+@pytest.mark.parametrize(
+    ("action", "word", "code", "halt", "said"),
+    [
+        ("halt", "fail", "gate_failed", 0.0, ""),
+        ("proceed", "warn", "gate_missing", None, "must be ('fail', 'halt')"),
+        ("halt", "fail", "gate_failed", 5.0, "halts above 0"),
+    ],
+)
+def test_a_version_that_walks_on_after_its_gate_has_failed_is_a_difference(
+    found: Found, action: str, word: str, code: str, halt: float | None, said: str
+) -> None:
+    failed = standing(
+        ("pre_ramp", "fail"), action="halt", verdict="fail", name="q-2", code="insufficient_sample", halt=0.0
+    )
+    next_one = standing(action=action, verdict=word, name="q-3", code=code, halt=halt)
+    down = standing(action="proceed", verdict="pass", name="q-4", code="no_gate_at_step", halt=None)
+    told = [*_of_verdicts(expectation(WALKS, {}), [failed, next_one, down])]
+    assert len(told) == bool(said)
+    assert all(said in one for one in told)

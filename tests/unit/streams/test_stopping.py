@@ -79,6 +79,9 @@ class DeafConsumer:
     async def position(self, partition: object) -> int:
         return 0
 
+    async def beginning_offsets(self, partitions: list[object]) -> dict[object, int]:
+        return dict.fromkeys(partitions, 0)
+
     async def _wait_on_metadata(self, topic: str) -> set[int]:
         return {0}
 
@@ -106,13 +109,8 @@ async def test_the_verdicts_reader_ends_though_its_client_lost_the_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     consumer = DeafConsumer()
-
-    async def spans_of(_: object, partitions: list[object], since: int) -> dict[object, tuple[int, int]]:
-        return dict.fromkeys(partitions, (0, 0))
-
     monkeypatch.setattr(verdict_log, "make_consumer", lambda *_, **__: consumer)
-    monkeypatch.setattr(verdict_log, "spans_of", spans_of)
-    log = VerdictLog(ACCESS, Producer(ACCESS), "verdicts", ManualClock(), 1, MemoryStore(ManualClock()))
+    log = VerdictLog(ACCESS, Producer(ACCESS), "verdicts", MemoryStore(ManualClock()))
     log._fenced = None
     await log.start()
     await consumer.asked.wait()

@@ -91,7 +91,7 @@ class Scripted:
         self.lines.append(line)
         return self.past
 
-    async def stand(self, asked: RampRequest, milestone: Milestone) -> Stand:
+    async def stand(self, asked: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:
         self.before.append(milestone)
         return self.stands
 
@@ -116,12 +116,19 @@ class Coverage:
 def verdict(
     scripted: Scripted | None = None, known: Registry | None = None, scores: Any = None, **changes: Any
 ) -> Verdict:
-    scripted = scripted or Scripted()
+    ports = ports_of(scripted or Scripted())
+    ports = replace(ports, scores=scores) if scores is not None else ports
+    return asyncio.run(answer(requested(**changes), known or registry(), ports, NOW))
+
+
+def requested(**changes: Any) -> RampRequest | InvalidRequest:
     request = read(json.dumps({**REQUEST, **changes}).encode())
     assert isinstance(request, (RampRequest, InvalidRequest))
-    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted), skips=scripted.skips)
-    ports = replace(ports, scores=scores) if scores is not None else ports
-    return asyncio.run(answer(request, known or registry(), ports, NOW))
+    return request
+
+
+def ports_of(scripted: Scripted) -> GatePorts:
+    return GatePorts(scripted, scripted, scripted, Coverage(scripted), skips=scripted.skips)
 
 
 def codes(found: Verdict) -> set[Code]:

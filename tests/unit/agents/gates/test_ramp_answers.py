@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.gates.ports import AskingGate, Item, OutOfTime
-from evalcore.gates.history import Line
+from evalcore.gates.history import Line, Stand
 from evalcore.gates.verdict import as_json, from_json
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer
@@ -40,6 +40,8 @@ def test_pc5_ac4_a_failing_judge_halts_the_ramp_at_zero() -> None:
 def test_a_failed_pre_full_halts_at_the_last_step_that_passed() -> None:
     found = verdict(Scripted(scores={"ux_quality": 0.6}), from_percent=50, to_percent=100)
     assert (found.milestone, found.halt_at_percent) == (Milestone.PRE_FULL, 50.0)
+    never = Scripted(scores={"ux_quality": 0.6}, stands=Stand())
+    assert verdict(never, from_percent=90, to_percent=100).halt_at_percent == 0.0, "of a version that never passed"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,6 @@ def test_coverage_below_the_floor_fails() -> None:
         ({"eval_gates": {"pre_ramp": ["ux_qualty"], "pre_full": []}}, "eval_gates.pre_ramp[0]"),
         ({"eval_gates": {"pre_ramp": [], "pre_full": ["ux_quality"]}}, "eval_gates.pre_ramp"),
         ({"to_percent": 101}, "to_percent"),
-        ({"from_percent": 30, "to_percent": 10}, "from_percent"),
         ({"to_percent": "5"}, "to_percent"),
     ],
 )
@@ -104,9 +105,13 @@ def test_bad_requests_fail_as_invalid_with_the_field_named(changes: dict[str, An
 @pytest.mark.parametrize(
     ("at", "halt"), [(25, 25.0), (0, 0.0), (100, 100.0), ("25", 0.0), (101, 0.0), (-1, 0.0), (True, 0.0), (None, 0.0)]
 )
-def test_a_bad_request_halts_where_it_says_that_the_rollout_stands(at: object, halt: float) -> None:
+def test_a_bad_request_of_a_version_that_passed_pre_ramp_halts_where_it_says_that_it_stands(
+    at: object, halt: float
+) -> None:
     found = verdict(from_percent=at, to_percent=101)
     assert (codes(found), found.action, found.halt_at_percent) == ({Code.INVALID_REQUEST}, Action.HALT, halt)
+    never = verdict(Scripted(stands=Stand()), from_percent=at, to_percent=101)
+    assert (codes(never), never.action, never.halt_at_percent) == ({Code.INVALID_REQUEST}, Action.HALT, 0.0)
 
 
 def test_a_near_miss_is_named() -> None:
@@ -122,8 +127,10 @@ def test_a_deadline_that_is_past_fails_before_any_judge_is_asked() -> None:
 
 @pytest.mark.parametrize(("at", "to"), [(0, 5), (5, 25), (50, 100)])
 def test_a_request_that_is_late_halts_where_the_rollout_stands(at: float, to: float) -> None:
-    found = verdict(from_percent=at, to_percent=to, requested_at="2026-11-21T11:00:00Z")
+    late = {"from_percent": at, "to_percent": to, "requested_at": "2026-11-21T11:00:00Z"}
+    found = verdict(**late)
     assert (codes(found), found.action, found.halt_at_percent) == ({Code.DEADLINE_EXCEEDED}, Action.HALT, at)
+    assert verdict(Scripted(stands=Stand()), **late).halt_at_percent == 0.0, "of a version that never passed"
 
 
 def test_a_deadline_that_passes_meanwhile_fails() -> None:

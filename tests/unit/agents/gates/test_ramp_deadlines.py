@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from agents.gates.ports import AskingGate, Item
-from agents.ramp_steps import in_time
-from evalcore.gates.requests import RampRequest, read
+from agents.ramp_steps import RampAnswers, answer
+from evalcore.gates.history import Stand
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer
-from schemas.verdicts import Code, VerdictLevel
-from tests.unit.agents.gates.ramp_answers_rig import NOW, REQUEST, Scripted, codes, verdict
+from schemas.verdicts import Action, Code, Verdict, VerdictLevel
+from tests.unit.agents.gates.ramp_answers_rig import (
+    NOW,
+    PASSED,
+    REQUEST,
+    Scripted,
+    codes,
+    ports_of,
+    registry,
+    requested,
+    verdict,
+)
 
 SINCE_REQUEST = 5.0
 """Seconds from the request to when deciding begins."""
@@ -54,18 +65,76 @@ def test_judges_leave_time_to_decide_and_publish_half_a_second_or_a_tenth(left: 
 
 def test_a_request_with_a_time_in_the_future_was_sent_now() -> None:
     timed = Timed()
-    requested = (NOW + timedelta(hours=1)).isoformat()
-    verdict(timed, requested_at=requested, deadline_seconds=10)
+    verdict(timed, requested_at=(NOW + timedelta(hours=1)).isoformat(), deadline_seconds=10)
     assert timed.given[0] <= 9.5
 
 
+def sent(ahead: timedelta, record: timedelta) -> RampRequest:
+    """A request of which requested_at lies so far ahead of NOW, and its record so far back; it has 60 s."""
+    request = requested(requested_at=(NOW + ahead).isoformat(), deadline_seconds=60)
+    assert isinstance(request, RampRequest)
+    return replace(request, sent_by=NOW - record)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=1), timedelta(hours=1), timedelta(days=9)])
+def test_a_request_that_is_read_again_after_its_deadline_has_no_second_one(ahead: timedelta) -> None:
+    """However far its requested_at lies ahead, its record was on the topic a minute ago: also once the time that it
+    states has come."""
+    for late in (timedelta(), ahead):
+        found = asyncio.run(answer(sent(ahead, timedelta(minutes=1)), registry(), ports_of(Scripted()), NOW + late))
+        assert codes(found) == {Code.DEADLINE_EXCEEDED}
+        assert (NOW + ahead).isoformat() in found.reasons[0].message, "it says what the request states"
+        assert (NOW - timedelta(minutes=1)).isoformat() in found.reasons[0].message, "and from when it counts"
+        assert "ahead" in found.reasons[0].message
+
+
+def test_a_deadline_counts_from_the_record_where_requested_at_is_ahead_of_it() -> None:
+    timed = Timed()
+    asyncio.run(answer(sent(timedelta(hours=1), timedelta(seconds=50)), registry(), ports_of(timed), NOW))
+    assert 9 < timed.given[0] <= 9.5
+
+
+def test_a_deadline_counts_from_requested_at_where_that_was_before_the_record() -> None:
+    timed = Timed()
+    asyncio.run(answer(sent(-timedelta(seconds=50), timedelta(seconds=1)), registry(), ports_of(timed), NOW))
+    assert 9 < timed.given[0] <= 9.5
+
+
+def published(
+    request: RampRequest | InvalidRequest, made: Verdict, now: datetime, scripted: Scripted | None = None
+) -> Verdict:
+    answers = RampAnswers(registry, ports_of(scripted or Scripted()))
+    return asyncio.run(answers.last(request, made, now))
+
+
 @pytest.mark.parametrize(("milliseconds", "in_vain"), [(-1, False), (0, True), (1, True)])
-def test_a_verdict_that_is_published_at_its_deadline_comes_too_late(milliseconds: int, in_vain: bool) -> None:
-    found = verdict()
-    assert found.verdict is VerdictLevel.PASS
-    request = read(json.dumps(REQUEST).encode())
+@pytest.mark.parametrize(("stands", "halt"), [(PASSED, 50.0), (Stand(), 0.0)])
+def test_a_verdict_that_is_published_at_its_deadline_comes_too_late(
+    milliseconds: int, in_vain: bool, stands: Stand, halt: float
+) -> None:
+    step = {"from_percent": 50, "to_percent": 100}
+    found = verdict(Scripted(stands=stands), **step)
+    assert found.action is Action.PROCEED
+    request = requested(**step)
     assert isinstance(request, RampRequest)
     at = request.step.requested_at + timedelta(seconds=REQUEST["deadline_seconds"], milliseconds=milliseconds)
-    published = in_time(request, found, at)
-    assert (published.verdict is VerdictLevel.FAIL) is in_vain
-    assert (codes(published) == {Code.DEADLINE_EXCEEDED}) is in_vain
+    last = published(request, found, at, Scripted(stands=stands))
+    assert (last.verdict is VerdictLevel.FAIL) is in_vain
+    assert (codes(last) == {Code.DEADLINE_EXCEEDED}) is in_vain
+    assert last.halt_at_percent == (halt if in_vain else None)
+
+
+def test_a_step_down_is_published_however_late() -> None:
+    step = {"from_percent": 50, "to_percent": 0}
+    assert published(requested(**step), verdict(**step), NOW + timedelta(days=1)).action is Action.PROCEED
+
+
+@pytest.mark.parametrize(("step", "halt"), [((0, 5), 0.0), ((50, 60), 0.0), ((50, 100), 0.0), ((100, 100), 0.0)])
+def test_a_gate_that_failed_while_a_step_was_decided_halts_it_when_it_is_published(
+    step: tuple[float, float], halt: float
+) -> None:
+    """A gate takes minutes, and another experiment of the same version may fail meanwhile."""
+    percents = {"from_percent": step[0], "to_percent": step[1]}
+    failed = Scripted(stands=Stand(passed="2026-11-20", failed="2026-11-21"))
+    last = published(requested(**percents), verdict(**percents), NOW, failed)
+    assert (last.verdict, codes(last), last.halt_at_percent) == (VerdictLevel.FAIL, {Code.GATE_FAILED}, halt)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
 from evalcore.gates.verdict import as_json
+from evalcore.registry.registry import Registry
 from schemas.verdicts import Code, VerdictLevel
-from tests.unit.agents.gates.ramp_answers_rig import SAFETY, Scripted, verdict
+from tests.unit.agents.gates.ramp_answers_rig import SAFETY, Scripted, codes, registry, verdict
 
 
 def judges(*names: str) -> set[str]:
@@ -68,3 +70,37 @@ def test_a_deadline_that_passed_long_ago_is_exceeded(requested_at: Any) -> None:
 
 def test_a_deadline_without_end_is_none() -> None:
     assert verdict(deadline_seconds=1e308).verdict is VerdictLevel.PASS
+
+
+def switched_off(name: str) -> Registry:
+    off = {
+        key: replace(judge, rule=judge.rule.model_copy(update={"enabled": False})) if judge.id == name else judge
+        for key, judge in registry().judges.items()
+    }
+    return replace(registry(), judges=off)
+
+
+@pytest.mark.parametrize("score", [0.1, 1.0])
+def test_a_judge_of_quality_that_is_switched_off_and_listed_decides_nothing_and_warns(score: float) -> None:
+    """As the linter says, which lets it pass with a warning."""
+    found = verdict(Scripted(scores={"ux_quality": score}), switched_off("ux_quality"))
+    assert (found.verdict, codes(found)) == (VerdictLevel.WARN, {Code.JUDGE_SUSPENDED})
+    assert "enabled: false" in found.reasons[0].message
+
+
+@pytest.mark.parametrize("listed", [["ux_quality", "jailbreaking"], ["ux_quality"]])
+def test_a_safety_judge_that_is_switched_off_fails_the_gate_listed_or_inherited(listed: list[str]) -> None:
+    found = verdict(Scripted(), switched_off("jailbreaking"), eval_gates={"pre_ramp": listed})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.JUDGE_SUSPENDED})
+
+
+def test_a_vertical_that_is_not_registered_is_named_beside_the_sample_that_is_too_small() -> None:
+    """Its traces may be there all the same, as its signals are joined: then it is none of a reason."""
+    found = verdict(Scripted(size=20), vertical="reciepts")
+    assert Code.INSUFFICIENT_SAMPLE in codes(found)
+    (message,) = [one.message for one in found.reasons if one.code is Code.INSUFFICIENT_SAMPLE]
+    assert "'reciepts'" in message
+    assert "did you mean 'receipts'" in message
+    assert verdict(Scripted(), vertical="reciepts").verdict is VerdictLevel.PASS
+    known = [one.message for one in verdict(Scripted(size=20)).reasons]
+    assert not any("vertical" in message for message in known)

@@ -47,7 +47,6 @@ def test_unknown_fields_are_tolerated_and_optional_ones_may_be_missing() -> None
     [
         (raw(to_percent=101), "to_percent"),
         (raw(from_percent=-1), "from_percent"),
-        (raw(from_percent=50, to_percent=25), "from_percent"),
         (raw(to_percent="5"), "to_percent"),
         (raw(to_percent=True), "to_percent"),
         (raw(to_percent=None), "to_percent"),
@@ -142,6 +141,40 @@ def test_ids_that_differ_in_anything_are_different() -> None:
     assert len({request.request_id for request in map(read, (raw(request_id=one) for one in ids))}) == len(ids)
 
 
+DOWN = {"from_percent": 50, "to_percent": 0}
+NO_JUDGES = {"pre_ramp": [], "pre_full": ["no such judge"]}
+
+
+@pytest.mark.parametrize(
+    "down",
+    [
+        raw(**DOWN), raw(**DOWN, eval_gates=NO_JUDGES), raw(**DOWN, eval_gates=None), raw(**DOWN, ramp_steps=[500]),
+        raw(**DOWN, requested_at="yesterday"), raw(**DOWN, deadline_seconds=-1), raw(**DOWN, vertical=7),
+        raw(**DOWN, request_id=7), raw(from_percent=100, to_percent=99.999), raw(from_percent=0.001, to_percent=0),
+    ],
+)  # fmt: skip
+def test_a_step_down_is_one_for_all_whose_ids_and_percentages_can_be_read(down: bytes) -> None:
+    request = read(down)
+    assert not isinstance(request, UnreadableRequest)
+    assert request.goes_down
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        raw(from_percent=50, to_percent=50), raw(from_percent=50, to_percent=51), raw(**DOWN, agent_id=""),
+        raw(**DOWN, agent_version=None), raw(**DOWN, experiment_id="e\ud800"), raw(from_percent=101, to_percent=0),
+        raw(from_percent=50, to_percent=-1), raw(from_percent="50", to_percent=0), raw(from_percent=True, to_percent=0),
+        raw(from_percent=50, to_percent=None), raw(**DOWN)[:-1] + b', "from_percent": 5}',
+        raw(**DOWN)[:-1] + b', "agent_id": "other"}',
+    ],
+)  # fmt: skip
+def test_what_can_not_be_read_as_one_is_no_step_down(other: bytes) -> None:
+    request = read(other)
+    assert not isinstance(request, UnreadableRequest)
+    assert not request.goes_down
+
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -201,10 +234,10 @@ def test_the_same_number_in_another_spelling_is_the_same_body() -> None:
 
 
 def test_what_a_wrong_request_asked_for_is_told_as_far_as_it_can_be_read() -> None:
-    request = read(raw(from_percent=50, to_percent=25))
+    request = read(raw(from_percent=50, to_percent=75, agent_id=""))
     assert isinstance(request, InvalidRequest)
-    assert (request.stands, request.wanted) == (50.0, 25.0)
-    assert request.why == ("from_percent: 50 is above to_percent, 25",)
+    assert (request.stands, request.wanted) == (50.0, 75.0)
+    assert (request.known["agent_version"], "agent_id" in request.known) == ("abc123", False)
     off = read(raw(from_percent=5, to_percent=101))
     assert isinstance(off, InvalidRequest)
     assert (off.stands, off.wanted) == (5.0, None)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalcore.gates.decision import Evidence, decide
-from evalcore.gates.gate import judged
+from evalcore.gates.gate import judged, prepare
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored
 from schemas.judges import Milestone
@@ -71,7 +71,15 @@ def test_where_every_judge_is_suspended_the_gate_fails(registry: Registry) -> No
     assert (found.verdict, set(codes(found))) == (VerdictLevel.FAIL, {Code.JUDGE_SUSPENDED})
 
 
-def test_a_judge_that_is_switched_off_and_asked_for_by_name_still_fails(registry: Registry) -> None:
-    off = built({f"rules/{QUALITY}.yaml": "enabled: false"})
-    found = gate(off, {QUALITY: scored(5), SAFETY: scored(1)}, QUALITY)
-    assert found.verdict is VerdictLevel.FAIL
+@pytest.mark.parametrize(("name", "level"), [(QUALITY, VerdictLevel.WARN), (SAFETY, VerdictLevel.FAIL)])
+def test_a_judge_that_is_switched_off_and_asked_for_by_name_is_suspended(name: str, level: VerdictLevel) -> None:
+    off = prepare(Milestone.PRE_MERGE, [], [QUALITY, SAFETY], built({f"rules/{name}.yaml": "enabled: false"}), None)
+    found = off.verdict({QUALITY: scored(5), SAFETY: scored(1)}, TODAY)
+    suspended = [one.message for one in found.reasons if one.code is Code.JUDGE_SUSPENDED]
+    assert len(suspended) == 1
+    assert name in suspended[0]
+    assert "enabled: false" in suspended[0]
+    beside = decide(Milestone.PRE_MERGE, {name: judged(name, off.judges[name], Milestone.PRE_MERGE, scored(1), (),
+                    "off", TODAY), "brevity": judged("brevity", built().judge("brevity"), Milestone.PRE_MERGE,
+                    scored(5), (), "", TODAY)}, Evidence(100, 10))  # fmt: skip
+    assert beside.verdict is level

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from agents.gates.ports import AskingGate
 from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, of_gates, refused
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
@@ -18,11 +21,14 @@ from streams.metrics import Metrics, scores_given, verdict_published
 from tests.unit.agents.gates.ramp_answers_rig import Scripted, verdict
 
 
-def gate(milestone: Milestone, word: VerdictLevel, *codes: Code, score: float | None = 0.8) -> GateVerdict:
+def gate(
+    milestone: Milestone, word: VerdictLevel, *codes: Code, score: float | None = 0.8, seconds: float = 0.5
+) -> GateVerdict:
     scores = {"ux_quality": JudgeScore(score, 0.7, not codes, Enforcement.BLOCK, n=100, rule=next(iter(codes), None))}
     return GateVerdict(
-        scores, word, ["ux_quality"] if codes else [], milestone, [Reason(code, "why") for code in codes]
-    )
+        scores, word, ["ux_quality"] if codes else [], milestone, [Reason(code, "why") for code in codes],
+        duration_seconds=seconds,
+    )  # fmt: skip
 
 
 def counted(fired: list[GateVerdict], *refusal: Code, at: float = 0, to: float = 100) -> str:
@@ -37,14 +43,18 @@ def counted(fired: list[GateVerdict], *refusal: Code, at: float = 0, to: float =
 
 def test_pc5_10_2_a_jump_to_full_counts_both_gates_with_their_verdicts_and_duration() -> None:
     text = counted(
-        [gate(Milestone.PRE_RAMP, VerdictLevel.PASS), gate(Milestone.PRE_FULL, VerdictLevel.FAIL, Code.BELOW_THRESHOLD)]
+        [
+            gate(Milestone.PRE_RAMP, VerdictLevel.PASS, seconds=0.5),
+            gate(Milestone.PRE_FULL, VerdictLevel.FAIL, Code.BELOW_THRESHOLD, seconds=1.5),
+        ]
     )
     for line in (
         'eval_gate_fired_total{milestone="pre_ramp"} 1.0',
         'eval_gate_fired_total{milestone="pre_full"} 1.0',
         'eval_gate_verdict_total{milestone="pre_ramp",verdict="pass"} 1.0',
         'eval_gate_verdict_total{milestone="pre_full",verdict="fail"} 1.0',
-        'eval_gate_duration_seconds_sum{milestone="pre_full"} 2.0',
+        'eval_gate_duration_seconds_sum{milestone="pre_ramp"} 0.5',
+        'eval_gate_duration_seconds_sum{milestone="pre_full"} 1.5',
     ):
         assert line in text
 
@@ -55,8 +65,40 @@ def test_pc5_10_2_a_gate_that_nobody_could_decide_counts_as_error_and_not_as_fai
     assert 'verdict="fail"} 1.0' not in text
 
 
+def test_pc5_10_2_of_a_jump_each_gate_has_the_time_that_it_took_itself() -> None:
+    """Together they are no more than the step's."""
+
+    class Slow(Scripted):
+        async def score(self, gate: AskingGate, *more: Any) -> dict[str, list[Answer]]:
+            await asyncio.sleep(0.3)
+            return await super().score(gate, *more)
+
+    found = verdict(Slow(), to_percent=100)
+    took = [one.duration_seconds or 0.0 for one in found.gates]
+    assert min(took) >= 0.3
+    assert sum(took) <= found.evidence.duration_seconds + 0.002
+    assert found.verdict_id == verdict(Scripted(), to_percent=100).verdict_id, "time is no evidence"
+
+
 @pytest.mark.parametrize(
-    ("code", "count"), [(Code.DEADLINE_EXCEEDED, "1.0"), (Code.JUDGE_UNAVAILABLE, "1.0"), (Code.INVALID_REQUEST, "0.0")]
+    ("code", "count"), [(Code.DEADLINE_EXCEEDED, "1.0"), (Code.JUDGE_UNAVAILABLE, "0.0"), (Code.GATE_FAILED, "0.0")]
+)
+@pytest.mark.parametrize(("at", "to", "milestone"), [(0, 5, "pre_ramp"), (50, 100, "pre_full"), (0, 100, "pre_ramp")])
+def test_pc5_10_2_a_gate_whose_request_came_late_has_fired(
+    at: float, to: float, milestone: str, code: Code, count: str
+) -> None:
+    assert f'eval_gate_fired_total{{milestone="{milestone}"}} {count}' in counted([], code, at=at, to=to)
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        (Code.DEADLINE_EXCEEDED, "1.0"),
+        (Code.JUDGE_UNAVAILABLE, "1.0"),
+        (Code.INVALID_REQUEST, "0.0"),
+        (Code.GATE_FAILED, "0.0"),
+        (Code.GATE_MISSING, "0.0"),
+    ],
 )
 def test_pc5_10_2_a_gate_that_came_to_no_verdict_in_time_counts_as_error(code: Code, count: str) -> None:
     """Else the alert on errors would not see workers that are too slow."""

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from faust.types import TP
 
+from agents.gates.ports import GatePorts
 from agents.join.counting import HOUR
 from agents.join.step import FetchedBatch
 from agents.join.step_data import Report
 from agents.keys import CONSERVATION, FOREVER
 from agents.ports import Change, Unavailable
-from agents.ramp_steps import RampCounting
-from evalcore.gates.history import Asked
+from agents.ramp_steps import RampAnswers, RampCounting
+from evalcore.gates.history import Asked, Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import Moment, of_gates, refused
+from schemas.judges import Milestone
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates import ramp_requests
@@ -30,6 +32,7 @@ from tests.unit.agents.builders import Rec
 
 TOPIC = "rampgate.ramp-steps"
 LOOKBACK = 7 * 24 * HOUR
+PASSED = Stand(passed="2026-11-20")
 
 
 def request(request_id: str, **more: Any) -> bytes:
@@ -64,12 +67,12 @@ class Topic:
         return self.held.get(request_id)
 
     async def publish(
-        self, verdict: Verdict, body: str, place: str, key: str | None, last: Callable[[Verdict], Verdict]
+        self, verdict: Verdict, body: str, place: str, key: str | None, last: Callable[[Verdict], Awaitable[Verdict]]
     ) -> Verdict | None:
         await self.caught_up()
         if verdict.request_id in self.held:
             return None
-        self.published.append(last(verdict))
+        self.published.append(await last(verdict))
         self.held[verdict.request_id] = Asked.of(body, place)
         return self.published[-1]
 
@@ -122,6 +125,16 @@ class Consumer:
         self.abandoned.append(batch.base)
 
 
+@dataclass(frozen=True)
+class WorkersAnswers(RampAnswers):
+    """Those of a worker, of which `decide` stands for the gates."""
+
+    decide: Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]
+
+    async def decided(self, request: RampRequest | InvalidRequest) -> Verdict:
+        return await self.decide(request)
+
+
 @dataclass
 class Worker:
     """One worker over a topic; `slow` holds up the requests named in it until they are let go."""
@@ -133,14 +146,18 @@ class Worker:
     slow: dict[str, asyncio.Event] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     begun: list[str] = field(default_factory=list)
+    asked: list[RampRequest | InvalidRequest] = field(default_factory=list)
+    unavailable: int = 0
+    stands: Stand = PASSED
     acked: list[int] = field(default_factory=list)
     fatal: list[BaseException] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         verdicts: Any = self.topic
+        ports: Any = GatePorts(*[self] * 4)  # type: ignore[arg-type] # of which the history alone is asked
         self.requests = RampRequests(
-            self.decide,
+            WorkersAnswers(lambda: None, ports, self.decide),
             verdicts,
             self.letters,
             RampCounting(self.state, self.state.clock, LOOKBACK, self.reports.append),
@@ -150,8 +167,16 @@ class Worker:
             decided=lambda verdict: None,
         )
 
+    async def stand(self, asked: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:
+        return self.stands
+
     async def decide(self, asked: RampRequest | InvalidRequest) -> Verdict:
         self.begun.append(asked.request_id)
+        self.asked.append(asked)
+        if self.unavailable:
+            self.unavailable -= 1
+            self.state.clock.ms += HOUR
+            raise Unavailable("for an hour")
         if asked.request_id in self.slow:
             await self.slow[asked.request_id].wait()
         if asked.request_id in self.broken:
@@ -160,8 +185,13 @@ class Worker:
             return refused(asked, [Reason(Code.INVALID_REQUEST, asked.why[0])], Moment("now", 0.0))
         return of_gates(asked, [], Moment("now", 0.0))
 
-    async def read(self, *values: bytes | None, base: int = 0, settled: int = 0, partition: int = 0) -> None:
-        records: Sequence[Any] = [Rec(value, TOPIC, partition, base + n, 0, b"k", ()) for n, value in enumerate(values)]
+    async def read(
+        self, *values: bytes | None, base: int = 0, settled: int = 0, partition: int = 0, at_ms: int = 0
+    ) -> None:
+        """`at_ms`: the records' timestamp, 0 for none."""
+        records: Sequence[Any] = [
+            Rec(value, TOPIC, partition, base + n, at_ms, b"k", ()) for n, value in enumerate(values)
+        ]
         batch = FetchedBatch(TOPIC, partition, base, records, settled=settled, generation=self.consumer.generation)
         await self.requests.submit(batch, lambda: self.acked.append(base))
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from evalcore.gates.history import Stand
+from evalcore.gates.requests import RampRequest
 from schemas.outcomes import Cause
 from schemas.verdicts import Code
 from tests.unit.streams.gates.gate_world import Worker, quicken, request
@@ -93,7 +95,50 @@ async def test_a_fault_inside_fails_this_request_closed_and_no_other() -> None:
     found = {verdict.request_id: verdict for verdict in worker.topic.published}
     assert [reason.code for reason in found["bad"].reasons] == [Code.JUDGE_UNAVAILABLE]
     assert (found["bad"].verdict, found["good"].verdict) == ("fail", "pass")
+    assert found["bad"].halt_at_percent == 5
     assert worker.fatal == []
+
+
+async def test_a_fault_inside_halts_a_version_that_never_passed_at_0_and_holds_up_no_step_down() -> None:
+    worker = Worker(broken={"bad", "down"}, stands=Stand())
+    await worker.read(request("bad"), request("down", to_percent=0))
+    await come(lambda: worker.acked)
+    found = {verdict.request_id: verdict for verdict in worker.topic.published}
+    assert (found["bad"].action, found["bad"].halt_at_percent) == ("halt", 0)
+    assert (found["down"].verdict, found["down"].action) == ("pass", "proceed")
+
+
+@pytest.mark.parametrize(("record", "counts"), [(-30_000, -30_000), (None, 0), (60_000, 0)])
+async def test_a_request_was_sent_when_its_record_came_or_was_first_read_whichever_was_earlier(
+    record: int | None, counts: int
+) -> None:
+    """Also where deciding waits for a part that is away for hours."""
+    worker = Worker(unavailable=2)
+    now = worker.state.clock.now_ms()
+    await worker.read(request("r"), at_ms=now + record if record is not None else 0)
+    await come(lambda: worker.acked)
+    sent = {asked.sent_by for asked in worker.asked if isinstance(asked, RampRequest)}
+    assert (len(worker.asked), sent) == (3, {datetime.fromtimestamp((now + counts) / 1000, UTC)})
+
+
+async def test_a_request_that_says_it_comes_from_the_future_is_late_all_the_same_when_it_is_read_again() -> None:
+    """PC5 §5.8: the sender's patience begins no later than its record."""
+    worker = Worker()
+    now = worker.state.clock.now_ms()
+    ahead = datetime.fromtimestamp(now / 1000 + 3_600, UTC).isoformat()
+    worker.topic.down = True
+    await worker.read(request("r", requested_at=ahead, deadline_seconds=60), at_ms=now)
+    await asyncio.sleep(0.05)
+    restarted = Worker(topic=worker.topic, state=worker.state)
+    worker.state.clock.ms = now + 61_000
+    worker.topic.down = False
+    worker.consumer.generation = 2
+    await restarted.read(request("r", requested_at=ahead, deadline_seconds=60), at_ms=now)
+    await come(lambda: restarted.acked)
+    (published,) = worker.topic.published
+    assert [reason.code for reason in published.reasons] == [Code.DEADLINE_EXCEEDED]
+    assert ahead in published.reasons[0].message
+    assert published.halt_at_percent == 5
 
 
 async def test_a_rebalance_that_gives_the_partition_back_resumes_the_job() -> None:
