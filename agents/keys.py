@@ -259,6 +259,14 @@ REGRESSION_LEASE = KeyFamily(
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
+REGRESSION_NOTICES = KeyFamily(
+    "regression-notices:<breach>",
+    type="string",
+    life="its lease",
+    growth="one for each breach of which people are being told",
+    owner="streams.alerts.regression_watch",
+    holds="the worker that sends the breach's page, messages and triage item now",
+)
 TRIAGE_LEASE = KeyFamily(
     "triage-changed",
     type="string",
