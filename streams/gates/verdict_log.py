@@ -6,7 +6,8 @@ and its commit does no harm. Verdicts are few; they need no Redis.
 Who writes takes the topic over, so that no other worker can write to it any more, then reads it to its end, then
 publishes what is not there. So a worker that was paused between reading and writing is refused, whatever became of
 Redis. A short lease in Redis has workers take turns, which spares them taking the topic from one another; nothing else
-depends on it. Where brokers do not fence, the lease is the only guard, and long.
+depends on it. Where brokers say that they do not fence, the lease is the only guard, and long. librdkafka's broker in
+memory claims to fence and does not: it serves one worker.
 
 A topic that was deleted and made again has another id. It is read from its start and taken over anew; what this process
 knows of the old one it goes on knowing, so no request of these days gets a second verdict.
@@ -112,7 +113,7 @@ class VerdictLog:
         standings: JudgeStandings | None = None,
         skips: GateSkips | None = None,
     ) -> None:
-        """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
+        """`producer` writes where brokers do not fence: before Kafka 2.8."""
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback, self._standings, self._skips = clock, lookback_ms, standings, skips
         self._leases, self._owner = leases, uuid.uuid4().hex
@@ -362,7 +363,7 @@ class VerdictLog:
     async def _read(self) -> None:
         ids = await self._offsets.topic_ids([self._topic]) if self._fenced is not None else {}
         if self._fenced is not None and not ids:
-            log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
+            log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8")
             self._fenced = None
         self._topic_id = self._topic_id or ids.get(self._topic, "")
         following = self._next  # another one as soon as the topic is another one

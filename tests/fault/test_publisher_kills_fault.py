@@ -116,6 +116,7 @@ def p95(values: list[float]) -> float:
     return sorted(values)[-(-len(values) * 95 // 100) - 1]
 
 
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=SLOW)])
 def test_pc5_ac4_verdicts_come_within_ten_seconds_of_the_publishers_death_and_no_deadline_passes(
     make_rig: Make, model: Model, kills: int, record_property: Callable[[str, object], None]
