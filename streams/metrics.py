@@ -181,7 +181,7 @@ class Metrics(MetricSet):
         )
         self.ramp_step_oldest = self._gauge(
             "rampgate_ramp_step_oldest_seconds",
-            "How long the oldest ramp-step request that this process has read waits for its verdict; 0 where none does.",
+            "How long the oldest ramp-step request that this process has read waits for its verdict; 0 without any.",
         )
         self.judge_scores = self._histogram(
             "eval_judge_score_distribution",

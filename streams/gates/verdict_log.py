@@ -363,7 +363,7 @@ class VerdictLog:
     async def _read(self) -> None:
         ids = await self._offsets.topic_ids([self._topic]) if self._fenced is not None else {}
         if self._fenced is not None and not ids:
-            log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8")
+            log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
             self._fenced = None
         self._topic_id = self._topic_id or ids.get(self._topic, "")
         following = self._next  # another one as soon as the topic is another one

@@ -187,8 +187,13 @@ async def test_of_two_workers_one_sends_a_notice_and_a_worker_that_slept_gives_i
     assert [step for _, _, step in world.ended].count(Step.PAGE) == 1
 
 
-async def test_what_a_stopped_worker_left_undone_is_done_at_the_next_start_before_any_look(world: World) -> None:
-    """Also while the state is rebuilt, when no one may look at scores."""
+@pytest.mark.parametrize("ready", [True, False])
+async def test_what_a_stopped_worker_left_undone_is_done_at_the_next_start_before_any_look(
+    world: World, monkeypatch: pytest.MonkeyPatch, ready: bool
+) -> None:
+    """Also while the state is rebuilt, when no one may look at scores, which a worker that starts can't tell yet."""
+    looked: list[Any] = []
+    monkeypatch.setattr(world.store, "pools", looked.append)
     world.lost = {Step.RAMP_DOWN}
     first = world.watch()
     await world.find(first, "v1")
@@ -197,10 +202,10 @@ async def test_what_a_stopped_worker_left_undone_is_done_at_the_next_start_befor
     assert world.ended == []
     world.lost.clear()
     world.answered.set()
-    second = world.watch(every=3600.0, ready=lambda: False)
+    second = world.watch(every=3600.0, ready=lambda: ready)
     running = asyncio.create_task(second.run())
     await asyncio.sleep(AT_ONCE)
-    assert (await world.known()).pending == []
+    assert (await world.known()).pending == looked == []
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert [step for _, _, step in world.ended] == [Step.RAMP_DOWN, Step.PAGE, Step.LOG]
