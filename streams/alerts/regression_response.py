@@ -11,14 +11,14 @@ from typing import Any
 
 import structlog
 
-from agents.ports import Unavailable
 from evalcore.gates.messages import HEADER, annotation, log_line, page, slack_message
 from evalcore.gates.regression import Response, Step
 from schemas.dead_letters import clean
-from streams.alerts.notifiers import PAGERDUTY, Address, Notifier, Undelivered
+from streams.alerts.notifiers import PAGERDUTY, Address, Notifier
 from streams.alerts.ramp_commands import RampCommands
 from streams.alerts.regression_watch import Ours, PendingResponse
 from streams.alerts.triage_log import TriageLog
+from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
 TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
@@ -90,8 +90,8 @@ class Responder:
             await act()
         except Unconfigured as error:
             log.error("regression_tells_nobody", step=step, judge=response.breach.judge_id, reason=str(error))
-        except (Unavailable, Undelivered, OSError) as error:
-            reason = clean(str(error))
+        except Exception as error:
+            reason = clean(reason_of(error))
             log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
             return False
         return True

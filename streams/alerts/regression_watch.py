@@ -144,8 +144,8 @@ def _steps(names: list[str]) -> tuple[Step, ...]:
 Ours = Callable[[], Awaitable[bool]]
 """Whether this worker may still act. Raises Unavailable."""
 CarryOut = Callable[[PendingResponse, Step, Ours], Awaitable[bool]]
-"""Takes a step; returns whether it is done, or no repetition helps. It asks right before a command is sent whether the
-worker may still act."""
+"""Takes a step; returns whether it is done, or no repetition helps. Raises nothing. It asks right before a command is
+sent whether the worker may still act."""
 
 
 class RegressionWatch:
@@ -177,7 +177,7 @@ class RegressionWatch:
         async def look() -> None:
             nonlocal begun
             ready, begun = begun and self._ready(), True
-            await (self.once() if ready else self.finish())
+            await (self.once() if ready else self.evaluated((), 0))
 
         try:
             await look_again_and_again(look, self._every, "regression_watch_waits", "regression_watch_failed")
@@ -197,10 +197,8 @@ class RegressionWatch:
     async def once(self) -> list[Response]:
         """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""
         registry = self._registry()
-        if registry is None:
-            return await self.finish()
-        async with self._turn() as lease:
-            if lease is None:
+        async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
+            if registry is None or lease is None:
                 return []
             now = self._clock.now_ms()
             found = await watched(self._store, registry, now, self._window)
@@ -208,8 +206,9 @@ class RegressionWatch:
 
     async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
         """Respond to what an evaluation found that came `at` that time (ms), as to what a look at live scores finds.
-        Returns whether nothing of it is left to do; False also where another worker looks. Raises Unavailable."""
-        async with self._turn() as lease:
+        Returns whether nothing of it is left to do; False also where another worker looks. What is left of earlier
+        responses is done, too, also without `lines`. Raises Unavailable."""
+        async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
             if lease is None:
                 return False
             await self._respond(lease, lambda known: known.newest(lines, at), self._clock.now_ms(), whole=False)
@@ -217,23 +216,17 @@ class RegressionWatch:
         noted = all(known.evaluated.get(key, 0) >= at for key in keys)  # else Redis was emptied, or the turn was lost
         return noted and not any(pending.response.breach.key in keys for pending in known.pending)
 
-    async def finish(self) -> list[Response]:
-        """Do what is left undone, without a look at the scores. Raises Unavailable."""
-        async with self._turn() as lease:
-            found: list[Watched] = []
-            now = self._clock.now_ms()
-            return await self._respond(lease, lambda known: found, now, whole=False) if lease is not None else []
-
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[Lease | None]:
-        """Hold the right to look inside, which this gives; None where another task or worker keeps it."""
-        lease = self._store.lease(REGRESSION_LEASE.key(), SHORT_LEASE_MS)
-        if not await acquired(lease, WAIT_SECONDS):
-            yield None
+    async def _held(self, key: Key, patience: float) -> AsyncIterator[tuple[Lease | None, asyncio.Task[None] | None]]:
+        """Hold a lease inside; gives it, and a task that ends where it is lost. None where another task or worker
+        keeps it for longer than so many seconds."""
+        lease = self._store.lease(key, SHORT_LEASE_MS)
+        if not await acquired(lease, patience):
+            yield None, None
             return
         try:
-            async with renewed(lease, SHORT_LEASE_MS / 3_000):
-                yield lease
+            async with renewed(lease, SHORT_LEASE_MS / 3_000) as lost:
+                yield lease, lost
         finally:
             with suppress(Unavailable):
                 await lease.release()
@@ -286,36 +279,25 @@ class RegressionWatch:
     async def _notify(self, pending: PendingResponse) -> None:
         """Send the notices that are left, all at once, unless some about the same breach are under way: then a later
         look does, so that an older event is never reported after a newer one."""
-        lease = self._store.lease(REGRESSION_NOTICES.key(pending.response.breach.key), SHORT_LEASE_MS)
         try:
-            if not await lease.acquire():
-                return
-            try:
-                async with renewed(lease, SHORT_LEASE_MS / 3_000) as lost:
-                    left = [one for one in (await self._known()).pending if one == pending]
-                    steps = [step for one in left for step in one.left if step is not Step.RAMP_DOWN]
-                    sent: asyncio.Future[Any] = asyncio.gather(
-                        *(self._take(pending, step, lease.held) for step in steps)
-                    )
-                    either = {sent, lost}
-                    try:
-                        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-                    finally:
-                        sent.cancel()  # a worker that slept has lost them to another
-                        await asyncio.gather(sent, return_exceptions=True)
-            finally:
-                await lease.release()
+            async with self._held(REGRESSION_NOTICES.key(pending.response.breach.key), 0.0) as (lease, lost):
+                if lease is None or lost is None or pending not in (await self._known()).pending:
+                    return
+                steps = [step for step in pending.left if step is not Step.RAMP_DOWN]
+                sent = asyncio.gather(*(self._take(pending, step, lease.held) for step in steps))
+                either: set[asyncio.Future[Any]] = {sent, lost}
+                try:
+                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    sent.cancel()  # a worker that slept has lost them to another
+                    await asyncio.gather(sent, return_exceptions=True)
         except Unavailable as error:
             log.warning("regression_watch_waits", reason=clean(str(error)))
 
     async def _take(self, pending: PendingResponse, step: Step, ours: Ours) -> None:
         """Take a step and strike it off: where it is done, or has failed for too long."""
         judge = pending.response.breach.judge_id
-        try:
-            done = await self._carry_out(pending, step, ours)
-        except Exception:
-            log.exception("regression_step_broke", step=step, judge=judge)
-            done = False
+        done = await self._carry_out(pending, step, ours)
         late = self._clock.now_ms() - pending.began >= GIVEN_UP_AFTER_MS
         if not done and late:
             log.error("regression_given_up", judge=judge, step=step)

@@ -222,28 +222,6 @@ async def test_a_worker_that_stops_leaves_no_notice_running(world: World) -> Non
     assert left == []
 
 
-@pytest.mark.parametrize("step", [Step.RAMP_DOWN, Step.PAGE])
-async def test_a_step_with_a_defect_is_tried_again_and_takes_no_other_with_it(world: World, step: Step) -> None:
-    watch, carry_out = world.watch(), world.carry_out
-
-    async def broken(pending: PendingResponse, taken: Step, ours: Ours) -> bool:
-        if taken is step and pending.response.breach.agent_version == "v1":
-            raise ValueError("a defect")
-        return await carry_out(pending, taken, ours)
-
-    vars(watch)["_carry_out"] = broken
-    world.answered.set()
-    await world.find(watch, "v1", "v2")
-    await watch.notified()
-    (left,) = (await world.known()).pending
-    assert (left.response.breach.agent_version, left.left) == ("v1", (step,))
-    vars(watch)["_carry_out"] = carry_out
-    await world.find(watch)
-    await watch.notified()
-    assert (await world.known()).pending == []
-    assert len(world.ended) == len(set(world.ended)) == 2 * 3
-
-
 async def test_a_command_that_is_given_up_after_a_day_is_never_said_to_have_gone_out(world: World) -> None:
     world.lost = {Step.RAMP_DOWN, Step.PAGE}
     world.answered.set()

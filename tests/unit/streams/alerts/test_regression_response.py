@@ -40,10 +40,13 @@ class Triage:
 
     opened: list[tuple[str, int]] = field(default_factory=list)
     away: bool = False
+    broken: bool = False
 
     async def open(self, response: Response, since: int) -> None:
         if self.away:
             raise Unavailable("Kafka producer")
+        if self.broken:
+            raise ZeroDivisionError
         self.opened.append((response.breach.judge_id, since))
 
 
@@ -121,6 +124,13 @@ async def test_pc5_5_7_a_quality_breach_opens_a_triage_item_and_a_safety_breach_
 
 async def test_a_triage_item_that_could_not_be_written_is_left_and_the_rest_is_done(rig: Rig) -> None:
     rig.triage.away = True
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == (Step.TRIAGE,)
+    assert rig.paths() == ["/slack", "/api/annotations"]
+    assert len(rig.rows()) == 1
+
+
+async def test_a_step_with_a_defect_is_left_and_takes_no_other_with_it(rig: Rig) -> None:
+    rig.triage.broken = True
     assert await rig.carry_out(only(seen(bad("helpfulness")))) == (Step.TRIAGE,)
     assert rig.paths() == ["/slack", "/api/annotations"]
     assert len(rig.rows()) == 1
