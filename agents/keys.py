@@ -263,7 +263,7 @@ REGRESSION_NOTICES = KeyFamily(
     "regression-notices:<breach>",
     type="string",
     life="its lease",
-    growth="one for each breach of which people are being told",
+    growth="one for each breach whose notices are under way",
     owner="streams.alerts.regression_watch",
     holds="the worker that sends the breach's page, messages and triage item now",
 )

@@ -73,15 +73,15 @@ class Responder:
         People hear of a ramp-down only once its command has gone out.
         """
         response = pending.response
-        told = response.by_hand() if Step.RAMP_DOWN in pending.left else response
+        shown = response.by_hand() if Step.RAMP_DOWN in pending.left else response
         steps: Mapping[Step, Callable[[], Awaitable[None]]] = {
             Step.RAMP_DOWN: lambda: self._commands.send(response, pending.since, ours),
-            Step.PAGE: lambda: self._page(told),
-            Step.RESOLVE_PAGE: lambda: self._page(told),
-            Step.MESSAGE: lambda: self._to(self._channels.slack, "Slack", slack_message(told)),
-            Step.ANNOTATION: lambda: self._to(self._channels.grafana, "Grafana", annotation(told)),
+            Step.PAGE: lambda: self._page(shown),
+            Step.RESOLVE_PAGE: lambda: self._page(shown),
+            Step.MESSAGE: lambda: self._to(self._channels.slack, "Slack", slack_message(shown)),
+            Step.ANNOTATION: lambda: self._to(self._channels.grafana, "Grafana", annotation(shown)),
             Step.TRIAGE: lambda: self._triage.open(response, pending.since),
-            Step.LOG: lambda: asyncio.to_thread(self._trend.append, told),
+            Step.LOG: lambda: asyncio.to_thread(self._trend.append, shown),
         }
         act = steps.get(step)
         if act is None:

@@ -33,7 +33,7 @@ FOUND = '"event": "regression"'
 
 
 class Receivers:
-    """Take every message, and answer once they are told to. `came`: (path, body) of each request; `taken`: of each
+    """Take every message, and answer from then on that they may. `came`: (path, body) of each request; `taken`: of each
     that got an answer."""
 
     def __init__(self) -> None:

@@ -162,8 +162,8 @@ async def test_a_breach_that_is_over_before_its_page_arrived_is_resolved_after_i
     await world.answer()
     await world.find(other)
     await world.answer()
-    told = [(event, step) for _, event, step in world.ended if step in (Step.PAGE, Step.RESOLVE_PAGE)]
-    assert told == [(Event.BREACH, Step.PAGE), (Event.RECOVERED, Step.RESOLVE_PAGE)]
+    sent = [(event, step) for _, event, step in world.ended if step in (Step.PAGE, Step.RESOLVE_PAGE)]
+    assert sent == [(Event.BREACH, Step.PAGE), (Event.RECOVERED, Step.RESOLVE_PAGE)]
     assert (await world.known()).pending == []
 
 
