@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from aiokafka.protocol.metadata import MetadataRequest_v5
 
+from evalcore.gates.requests import RampRequest, read
+from evalcore.gates.verdict import Moment, of_gates
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
+from schemas.verdicts import Verdict
 from streams.gates.verdict_log import TURN_SECONDS, VerdictLog
 from streams.kafka import offsets as asking
 from streams.kafka.client import PRODUCE_SECONDS, FencedProducer, Producer
-from tests.contract.kafka.test_verdict_fence import verdict
 from tests.memory_ports import ManualClock, MemoryLease, MemoryStore
 from tests.waiting import come
 
 A_CRASH_MAY_COST = 4_000
 """Milliseconds of the lease; Kafka's session timeout runs beside it."""
+
+
+def verdict() -> Verdict:
+    asked = {"request_id": "r1", "experiment_id": "e", "agent_id": "a", "agent_version": "v", "from_percent": 5}
+    request = read(json.dumps({**asked, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z"}).encode())
+    assert isinstance(request, RampRequest)
+    return of_gates(request, [], Moment("2026-11-21T12:00:01Z", 0.1))
 
 
 class Leases(MemoryStore):
@@ -78,7 +88,7 @@ async def test_a_turn_that_brokers_fence_outlives_its_worker_by_seconds_and_last
 
     monkeypatch.setattr(FencedProducer, "send", slow)
     await log.start()
-    assert await log.publish(verdict("r1"), "body", "t/0/1", "e") is not None
+    assert await log.publish(verdict(), "body", "t/0/1", "e") is not None
     assert max(leases.durations) <= A_CRASH_MAY_COST
     assert leases.renewals >= 2
     await come(lambda: not leases.values)  # it is given back at once
@@ -101,5 +111,5 @@ async def test_a_turn_that_no_broker_fences_outlives_every_record_that_may_be_on
     kafka.create_topics([topic], 2)
     log, leases = log_at(kafka.bootstrap, topic)
     await log.start()
-    assert await log.publish(verdict("r1"), "body", "t/0/1", "e") is not None
+    assert await log.publish(verdict(), "body", "t/0/1", "e") is not None
     assert min(leases.durations) > 1_000 * max(TURN_SECONDS, PRODUCE_SECONDS)
