@@ -279,6 +279,14 @@ REGRESSION_LEASE = KeyFamily(
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
+REGRESSION_NOTICES = KeyFamily(
+    "regression-notices:<breach>",
+    type="string",
+    life="its lease",
+    growth="one for each breach whose notices are under way",
+    owner="streams.alerts.regression_watch",
+    holds="the worker that sends the breach's page, messages and triage item now",
+)
 TRIAGE_LEASE = KeyFamily(
     "triage-changed",
     type="string",

@@ -186,6 +186,10 @@ class Metrics(MetricSet):
             "rampgate_ramp_steps_waiting",
             "Ramp-step requests this process is answering: read, not counted as consumed until their verdict stands.",
         )
+        self.ramp_step_oldest = self._gauge(
+            "rampgate_ramp_step_oldest_seconds",
+            "How long the oldest ramp-step request that this process has read waits for its verdict; 0 without any.",
+        )
         self.judge_scores = self._histogram(
             "eval_judge_score_distribution",
             "A judge's scores at gates, in its own scale: each item that it scored, also from what was kept.",

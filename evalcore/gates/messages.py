@@ -191,7 +191,8 @@ def summary(response: Response) -> str:
     if Step.RAMP_DOWN in response.steps:
         return f"{text}. It is being ramped down to 0 %."
     if Step.MANUAL_RAMP_DOWN in response.steps:
-        return f"{text}. Ramp it down to 0 % by hand via Feature Flipper: automatic ramp-down is off."
+        why = "automatic ramp-down is off, or its command could not be sent yet"
+        return f"{text}. Look whether it is at 0 %, and ramp it down by hand via Feature Flipper: {why}."
     return f"{text}: too little for an automatic ramp-down. Look, and ramp it down by hand if the breach is real."
 
 

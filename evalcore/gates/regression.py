@@ -128,7 +128,7 @@ class Step(StrEnum):
     RAMP_DOWN = "ramp_down"
     PAGE = "page"
     MANUAL_RAMP_DOWN = "manual_ramp_down"
-    """The page asks people to do it, since automatic ramp-down is off."""
+    """The page asks people to do it: automatic ramp-down is off, or no command has gone out."""
     RESOLVE_PAGE = "resolve_page"
     MESSAGE = "message"
     ANNOTATION = "annotation"
@@ -148,6 +148,11 @@ class Response:
     @property
     def over(self) -> bool:
         return self.event in (Event.RECOVERED, Event.LAPSED)
+
+    def by_hand(self) -> Response:
+        """The same where no command has gone out."""
+        steps = (Step.MANUAL_RAMP_DOWN if step is Step.RAMP_DOWN else step for step in self.steps)
+        return replace(self, steps=tuple(steps))
 
     @property
     def triage_due(self) -> str | None:

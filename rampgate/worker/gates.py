@@ -191,6 +191,7 @@ class Gates:
             now=parts.clock.trusted_ms,
         )
         parts.metrics.ramp_steps_waiting.set_function(lambda: requests.running)
+        parts.metrics.ramp_step_oldest.set_function(lambda: requests.oldest_seconds)
         return requests
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from schemas.checks.triage import TriageItem
 from streams.alerts.evaluations import EvaluationResponses
 from streams.alerts.notifiers import Address, Notifier
 from streams.alerts.operator_news import OperatorNews
+from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_reminders import TriageReminders
 from streams.alerts.user_weeks import UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
@@ -36,6 +37,7 @@ class Operators:
         """While `waiting`, no judge is held against users: the clock is not trusted, or records are read again."""
         self._parts, self._waiting = parts, waiting
         self.consumer: DelayedConsumer | None = None
+        self._watch: RegressionWatch | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._client = AlertClient()
 
@@ -44,8 +46,8 @@ class Operators:
         notifier = make_notifier(parts, self._client)
         slack = channels_of(settings).slack
         news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback)
-        watch = make_watch(parts, self._client, lambda: False)
-        responses = EvaluationResponses(watch, reloading.loaded, parts.clock)
+        self._watch = make_watch(parts, self._client, lambda: False)
+        responses = EvaluationResponses(self._watch, reloading.loaded, parts.clock)
         self.consumer = DelayedConsumer(
             NAME,
             parts.access,
@@ -72,6 +74,8 @@ class Operators:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._watch is not None:
+            await self._watch.close()
         await self._client.close()
 
     def _observe(self, items: Collection[TriageItem], late: Collection[TriageItem]) -> None:

@@ -6,6 +6,9 @@ to a second one.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import orjson
 import structlog
 from aiokafka import TopicPartition
@@ -21,6 +24,8 @@ from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
+READ_SECONDS = 10.0
+"""A topic that can't be read within this time holds up no command."""
 BREACH = "rampgate.breach"
 """Header: the key of the breach that a command answers."""
 
@@ -31,21 +36,24 @@ class RampCommands:
     def __init__(self, access: KafkaAccess, producer: Producer, topic: str) -> None:
         self._access, self._producer, self._topic = access, producer, topic
 
-    async def send(self, response: Response, since: int) -> None:
+    async def send(self, response: Response, since: int, ours: Callable[[], Awaitable[bool]]) -> None:
         """Return once the command is durable, or found on the topic: a command about this key that is younger than
-        `since` (ms) answers this breach. Raises Unavailable."""
+        `since` (ms) answers this breach. Raises Unavailable, also where it is not `ours` to send any more."""
         breach = response.breach
         if await self._sent(breach.key.encode(), since):
             log.info("ramp_down_commanded_before", judge=breach.judge_id, agent=breach.agent_id)
             return
         headers = [(BREACH, breach.key.encode())]
         command = orjson.dumps(ramp_command(response))
+        if not await ours():  # a worker that slept since it read the topic; another may have sent it
+            raise Unavailable("another worker looks by now")
         await self._producer.send([(self._topic, breach.agent_id.encode(), command, headers)])
 
     async def _sent(self, key: bytes, since: int) -> bool:
         """True where the topic has the command. Where it can't be read, False: commanding 0 % twice does no harm."""
         try:
-            return await self._read(key, since)
+            async with asyncio.timeout(READ_SECONDS):
+                return await self._read(key, since)
         except (Unavailable, *KAFKA_ERRORS) as error:
             log.warning("ramp_commands_unread", reason=clean(reason_of(error)))
             return False

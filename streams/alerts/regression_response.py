@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from agents.ports import Unavailable
 from evalcore.gates.messages import HEADER, annotation, log_line, page, slack_message
 from evalcore.gates.regression import Response, Step
 from schemas.dead_letters import clean
-from streams.alerts.notifiers import PAGERDUTY, Address, Notifier, Undelivered
+from streams.alerts.notifiers import PAGERDUTY, Address, Notifier
 from streams.alerts.ramp_commands import RampCommands
-from streams.alerts.regression_watch import PendingResponse
+from streams.alerts.regression_watch import Ours, PendingResponse
 from streams.alerts.triage_log import TriageLog
+from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
 TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
@@ -67,50 +67,41 @@ class Responder:
         self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
         self._triage = triage
 
-    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
-        """Take every step that is left, whether or not another fails; returns those that failed, to be tried again.
+    async def carry_out(self, pending: PendingResponse, step: Step, ours: Ours) -> bool:
+        """Take a step; returns whether it is done, or no repetition helps.
 
-        The ramp-down command comes first, so that people are told of a command that is sent.
+        People hear of a ramp-down only once its command has gone out.
         """
-        response, failed = pending.response, []
-        steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
-            Step.RAMP_DOWN: lambda response: self._commands.send(response, pending.since),
-            Step.PAGE: self._page,
-            Step.RESOLVE_PAGE: self._page,
-            Step.MESSAGE: self._message,
-            Step.ANNOTATION: self._annotate,
-            Step.TRIAGE: lambda response: self._triage.open(response, pending.since),
-            Step.LOG: self._log,
+        response = pending.response
+        shown = response.by_hand() if Step.RAMP_DOWN in pending.left else response
+        steps: Mapping[Step, Callable[[], Awaitable[None]]] = {
+            Step.RAMP_DOWN: lambda: self._commands.send(response, pending.since, ours),
+            Step.PAGE: lambda: self._page(shown),
+            Step.RESOLVE_PAGE: lambda: self._page(shown),
+            Step.MESSAGE: lambda: self._to(self._channels.slack, "Slack", slack_message(shown)),
+            Step.ANNOTATION: lambda: self._to(self._channels.grafana, "Grafana", annotation(shown)),
+            Step.TRIAGE: lambda: self._triage.open(response, pending.since),
+            Step.LOG: lambda: asyncio.to_thread(self._trend.append, shown),
         }
-        for step in pending.left:
-            act = steps.get(step)
-            if act is None:
-                continue  # people do it, and the page says so: a ramp-down by hand
-            try:
-                await act(response)
-            except Unconfigured as error:
-                log.error("regression_tells_nobody", step=step, judge=response.breach.judge_id, reason=str(error))
-            except (Unavailable, Undelivered, OSError) as error:
-                failed.append(step)
-                reason = clean(str(error))
-                log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
-        return replace(pending, left=tuple(failed)) if failed else None
+        act = steps.get(step)
+        if act is None:
+            return True  # people do it, and the page says so: a ramp-down by hand
+        try:
+            await act()
+        except Unconfigured as error:
+            log.error("regression_tells_nobody", step=step, judge=response.breach.judge_id, reason=str(error))
+        except Exception as error:
+            reason = clean(reason_of(error))
+            log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
+            return False
+        return True
 
     async def _page(self, response: Response) -> None:
         if self._channels.routing_key is None:
             raise Unconfigured("PagerDuty is not configured: it has no routing key")
         await self._notifier.post(self._channels.pagerduty, page(response, self._channels.routing_key))
 
-    async def _message(self, response: Response) -> None:
-        await self._to(self._channels.slack, "Slack", slack_message(response))
-
-    async def _annotate(self, response: Response) -> None:
-        await self._to(self._channels.grafana, "Grafana", annotation(response))
-
     async def _to(self, address: Address | None, name: str, body: Mapping[str, Any]) -> None:
         if address is None:
             raise Unconfigured(f"{name} is not configured")
         await self._notifier.post(address, body)
-
-    async def _log(self, response: Response) -> None:
-        await asyncio.to_thread(self._trend.append, response)

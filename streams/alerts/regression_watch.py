@@ -2,23 +2,26 @@
 once (PC5 §5.7).
 
 The steps of a response are written to Redis before the first begins, and struck off one by one: a step that fails, and
-what a worker that died left undone, is tried again at the next looks.
+what a worker that died left undone, is tried again at the next looks. A look sends its ramp-downs before anything else.
+Notices go apart from the looks, each breach's alone and all its steps at once, so a receiver that accepts and never
+answers delays neither a command nor a look.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import structlog
 
-from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_STATE
+from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_NOTICES, REGRESSION_STATE, Key
 from agents.live.scores import watched
-from agents.ports import Change, Clock
+from agents.ports import Change, Clock, Unavailable
 from evalcore.gates.regression import (
     EVALUATED_DAYS,
     Breach,
@@ -31,12 +34,14 @@ from evalcore.gates.regression import (
     look,
 )
 from evalcore.registry.registry import Registry
+from schemas.dead_letters import clean
 from streams.alerts.looking import look_again_and_again
-from streams.redis.lease import LeasingStore
+from streams.redis.lease import SHORT_LEASE_MS, Lease, LeasingStore, acquired, renewed
 
 log = structlog.get_logger(__name__)
-LEASE_MS = 300_000
-"""Longer than a breach's steps may take together, so that no two workers respond to the same breach."""
+T = TypeVar("T")
+WAIT_SECONDS = SHORT_LEASE_MS / 1_000 + 1.0
+"""How long a look waits for another worker's: longer than the lease of one that died."""
 DAY_MS = 86_400_000
 GIVEN_UP_AFTER_MS = DAY_MS
 """A step that has failed for so long is given up."""
@@ -55,6 +60,11 @@ class PendingResponse:
     left: tuple[Step, ...]
     began: int
     since: int
+
+    @property
+    def about(self) -> tuple[str, str, int]:
+        """The event that it responds to."""
+        return self.response.breach.key, self.response.event, self.began
 
 
 @dataclass
@@ -93,6 +103,14 @@ class Regressions:
         self.evaluated = {key: came for key, came in self.evaluated.items() if came >= oldest}
         return out
 
+    def strike(self, taken: PendingResponse, step: Step, *, done: bool) -> None:
+        """Note that the step is done or given up, unless a later event of the breach has taken its place."""
+        for place, one in enumerate(self.pending):
+            if one.about == taken.about:
+                response = one.response if done or step is not Step.RAMP_DOWN else one.response.by_hand()
+                left = tuple(other for other in one.left if other is not step)
+                self.pending[place : place + 1] = [replace(one, response=response, left=left)] if left else []
+
     def encode(self) -> bytes:
         return orjson.dumps(asdict(self))
 
@@ -123,8 +141,11 @@ def _steps(names: list[str]) -> tuple[Step, ...]:
     return tuple(Step(name) for name in names)
 
 
-CarryOut = Callable[[PendingResponse], Awaitable[PendingResponse | None]]
-"""Takes the steps that are left; returns those that failed, to be tried again, None where none did."""
+Ours = Callable[[], Awaitable[bool]]
+"""Whether this worker may still act. Raises Unavailable."""
+CarryOut = Callable[[PendingResponse, Step, Ours], Awaitable[bool]]
+"""Takes a step; returns whether it is done, or no repetition helps. Raises nothing. It asks right before a command is
+sent whether the worker may still act."""
 
 
 class RegressionWatch:
@@ -143,76 +164,145 @@ class RegressionWatch:
         ready: Callable[[], bool] = lambda: True,
         observe: Callable[[Response], None] = lambda response: None,
     ) -> None:
-        """`every`: seconds between looks. `observe` is told of each breach that begins or ends."""
-        self._lease, self._observe = store.lease(REGRESSION_LEASE.key(), LEASE_MS), observe
+        """`every`: seconds between looks. `observe` gets each breach that begins or ends."""
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
-        self._window, self._limits = round(window_seconds * 1000), limits
+        self._window, self._limits, self._observe = round(window_seconds * 1000), limits, observe
         self._every, self._ready = every, ready
-        self._one_at_a_time = asyncio.Lock()  # the lease is this watch's, so it holds up no other task of it
+        self._notices: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Look at the scores until cancelled."""
-        await asyncio.sleep(self._every)
-        await look_again_and_again(self._once_ready, self._every, "regression_watch_waits", "regression_watch_failed")
+        """Do at once what a worker that died left undone, and look at the scores at intervals, until cancelled."""
+        begun = False
 
-    async def _once_ready(self) -> None:
-        if self._ready():
-            await self.once()
+        async def look() -> None:
+            nonlocal begun
+            ready, begun = begun and self._ready(), True
+            await (self.once() if ready else self.evaluated((), 0))
+
+        try:
+            await look_again_and_again(look, self._every, "regression_watch_waits", "regression_watch_failed")
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Break off the notices that are under way. Another worker, or the next start, sends them."""
+        for task in self._notices:
+            task.cancel()
+        await self.notified()
+
+    async def notified(self) -> None:
+        """Return once no notice is under way."""
+        await asyncio.gather(*self._notices, return_exceptions=True)
 
     async def once(self) -> list[Response]:
         """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""
         registry = self._registry()
-        if registry is None:
-            return []
-        async with self._one_at_a_time:
-            if not await self._lease.acquire():
+        async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
+            if registry is None or lease is None:
                 return []
-            try:
-                known, now = await self._known(), self._clock.now_ms()
-                found = await watched(self._store, registry, now, self._window)
-                return await self._respond(known, found, now, whole=True)
-            finally:
-                await self._lease.release()
+            now = self._clock.now_ms()
+            found = await watched(self._store, registry, now, self._window)
+            return await self._respond(lease, lambda known: found, now, whole=True)
 
     async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
         """Respond to what an evaluation found that came `at` that time (ms), as to what a look at live scores finds.
-        Returns whether nothing of it is left to do; False also where another worker looks. Raises Unavailable."""
-        async with self._one_at_a_time:
-            if not await self._lease.acquire():
+        Returns whether nothing of it is left to do; False also where another worker looks. What is left of earlier
+        responses is done, too, also without `lines`. Raises Unavailable."""
+        async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
+            if lease is None:
                 return False
-            try:
-                known, now = await self._known(), self._clock.now_ms()
-                await self._respond(known, known.newest(lines, at), now, whole=False)
-            finally:
-                await self._lease.release()
-        keys = {line.key_of(kind) for line in lines for kind in Kind}
-        return not any(pending.response.breach.key in keys for pending in known.pending)
+            await self._respond(lease, lambda known: known.newest(lines, at), self._clock.now_ms(), whole=False)
+        keys, known = {line.key_of(kind) for line in lines for kind in Kind}, await self._known()
+        noted = all(known.evaluated.get(key, 0) >= at for key in keys)  # else Redis was emptied, or the turn was lost
+        return noted and not any(pending.response.breach.key in keys for pending in known.pending)
+
+    @asynccontextmanager
+    async def _held(self, key: Key, patience: float) -> AsyncIterator[tuple[Lease | None, asyncio.Task[None] | None]]:
+        """Hold a lease inside; gives it, and a task that ends where it is lost. None where another task or worker
+        keeps it for longer than so many seconds."""
+        lease = self._store.lease(key, SHORT_LEASE_MS)
+        if not await acquired(lease, patience):
+            yield None, None
+            return
+        try:
+            async with renewed(lease, SHORT_LEASE_MS / 3_000) as lost:
+                yield lease, lost
+        finally:
+            with suppress(Unavailable):
+                await lease.release()
 
     async def _known(self) -> Regressions:
         return Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
 
-    async def _respond(self, known: Regressions, found: Sequence[Watched], now: int, *, whole: bool) -> list[Response]:
-        outcome = look(found, known.open, self._limits, datetime.fromtimestamp(now / 1000, UTC), whole=whole)
-        for response in outcome.responses:
-            known.note(response, now, self._window)
-        known.open = dict(outcome.open)
-        if outcome.responses or not whole:
-            await self._note(known)
-        for response in outcome.responses:
+    async def _change(self, change: Callable[[Regressions], T], checks: dict[Key, bytes]) -> T | None:
+        """Change what is remembered, and again where another task has changed it meanwhile; returns what `change` did.
+        None, and nothing changed, where a check fails. Raises Unavailable."""
+        key = REGRESSION_STATE.key()
+        while True:
+            (raw,) = await self._store.read([key])
+            known = Regressions.decode(raw)
+            done, after = change(known), known.encode()
+            failed = await self._store.apply(Change(checks={**checks, key: raw}, sets={key: (after, FOREVER)}))
+            if not failed:
+                return done
+            if failed != [key]:
+                return None
+
+    async def _respond(
+        self, lease: Lease, find: Callable[[Regressions], Sequence[Watched]], now: int, *, whole: bool
+    ) -> list[Response]:
+        def note(known: Regressions) -> Sequence[Response]:
+            at = datetime.fromtimestamp(now / 1000, UTC)
+            outcome = look(find(known), known.open, self._limits, at, whole=whole)
+            for response in outcome.responses:
+                known.note(response, now, self._window)
+            known.open = dict(outcome.open)
+            return outcome.responses
+
+        # A worker that slept in its turn must not overwrite what another one found since.
+        responses = await self._change(note, {lease.key: lease.value})
+        if responses is None:
+            log.warning("regression_watch_waits", reason="the look took longer than its lease")
+            return []
+        for response in responses:
             self._observe(response)
             breach = response.breach
             log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in LOGGED})
-        for pending in list(known.pending):
-            if not await self._lease.acquire():
-                break  # the steps took so long that another worker looks by now
-            left = await self._carry_out(pending)
-            if left is not None and now - left.began >= GIVEN_UP_AFTER_MS:
-                log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
-                left = None
-            place = known.pending.index(pending)
-            known.pending[place : place + 1] = [left] if left is not None else []
-            await self._note(known)
-        return list(outcome.responses)
+        due = [pending for pending in (await self._known()).pending if Step.RAMP_DOWN in pending.left]
+        await asyncio.gather(*(self._take(pending, Step.RAMP_DOWN, lease.held) for pending in due))
+        for pending in (await self._known()).pending:
+            task = asyncio.create_task(self._notify(pending), name=f"notices {pending.response.breach.key}")
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
+        return list(responses)
 
-    async def _note(self, known: Regressions) -> None:
-        await self._store.apply(Change(sets={REGRESSION_STATE.key(): (known.encode(), FOREVER)}))
+    async def _notify(self, pending: PendingResponse) -> None:
+        """Send the notices that are left, all at once, unless some about the same breach are under way: then a later
+        look does, so that an older event is never reported after a newer one."""
+        try:
+            async with self._held(REGRESSION_NOTICES.key(pending.response.breach.key), 0.0) as (lease, lost):
+                if lease is None or lost is None or pending not in (await self._known()).pending:
+                    return
+                steps = [step for step in pending.left if step is not Step.RAMP_DOWN]
+                sent = asyncio.gather(*(self._take(pending, step, lease.held) for step in steps))
+                either: set[asyncio.Future[Any]] = {sent, lost}
+                try:
+                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    sent.cancel()  # a worker that slept has lost them to another
+                    await asyncio.gather(sent, return_exceptions=True)
+        except Unavailable as error:
+            log.warning("regression_watch_waits", reason=clean(str(error)))
+
+    async def _take(self, pending: PendingResponse, step: Step, ours: Ours) -> None:
+        """Take a step and strike it off: where it is done, or has failed for too long."""
+        judge = pending.response.breach.judge_id
+        done = await self._carry_out(pending, step, ours)
+        late = self._clock.now_ms() - pending.began >= GIVEN_UP_AFTER_MS
+        if not done and late:
+            log.error("regression_given_up", judge=judge, step=step)
+        if done or late:
+            try:
+                await self._change(lambda known: known.strike(pending, step, done=done), {})
+            except Unavailable as error:
+                log.warning("regression_step_repeats", step=step, judge=judge, reason=clean(str(error)))

@@ -22,8 +22,8 @@ from schemas.settings import KafkaAccess
 from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import Leasing
-from streams.retry import Retry, TryAgain, reason_of
+from streams.redis.lease import Leasing, acquired
+from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 120_000
@@ -60,15 +60,8 @@ class TriageLog:
         """Give the items as they stand; while inside, nobody else changes any. Raises Unavailable, also where somebody
         else does for long."""
         lease = self._leasing.lease(TRIAGE_LEASE.key(), LEASE_MS)
-
-        async def acquire() -> None:
-            if not await lease.acquire():
-                raise TryAgain("somebody else changes triage items; try again")
-
-        try:
-            await Retry(first=0.1, longest=0.5, seconds=WAIT_SECONDS).call(acquire, TryAgain)
-        except TryAgain as error:
-            raise Unavailable(str(error)) from error
+        if not await acquired(lease, WAIT_SECONDS):
+            raise Unavailable("somebody else changes triage items; try again")
         try:
             yield await self.items()
         finally:

@@ -129,6 +129,7 @@ class RampRequests:
         self._imported: asyncio.Task[object] | None = None
         self._room = asyncio.Semaphore(ANSWERED_AT_ONCE)
         self._held = Held()
+        self._since: list[float] = []
         self._halted: set[TP] = set()
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
@@ -166,11 +167,18 @@ class RampRequests:
         """Requests that are being decided."""
         return len(self._decisions)
 
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the longest has waited of what is held."""
+        return time.monotonic() - min(self._since) if self._since else 0.0
+
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, batch: FetchedBatch, ack: Callable[[], Any], ours: Held) -> None:
+        since = time.monotonic()
+        self._since.append(since)
         lost = asyncio.create_task(self._until_lost(batch))
         work = asyncio.create_task(self._records(batch, ours))
         both: set[asyncio.Task[None]] = {lost, work}
@@ -199,6 +207,7 @@ class RampRequests:
             self._fatal(error)
         finally:
             lost.cancel()
+            self._since.remove(since)
             self._let_go(ours.records, ours.bytes)
 
     async def _until_lost(self, batch: FetchedBatch) -> None:

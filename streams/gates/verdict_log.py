@@ -5,8 +5,9 @@ and its commit does no harm. Verdicts are few; they need no Redis.
 
 Who writes takes the topic over, so that no other worker can write to it any more, then reads it to its end, then
 publishes what is not there. So a worker that was paused between reading and writing is refused, whatever became of
-Redis. A lease in Redis has workers take turns, which spares them taking the topic from one another; nothing else
-depends on it.
+Redis. A short lease in Redis has workers take turns, which spares them taking the topic from one another; nothing else
+depends on it. Where brokers say that they do not fence, the lease is the only guard, and long. librdkafka's broker in
+memory claims to fence and does not: it serves one worker.
 
 A topic that was deleted and made again has another id. It is read from its start and taken over anew; what this process
 knows of the old one it goes on knowing, so no request of these days gets a second verdict.
@@ -42,8 +43,8 @@ from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import Leasing
-from streams.retry import Retry, TryAgain, reason_of
+from streams.redis.lease import SHORT_LEASE_MS, Leasing, acquired, renewed
+from streams.retry import Retry, reason_of
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -63,10 +64,9 @@ AT_ONCE = 256
 """Verdicts that are published in one turn."""
 TURN_SECONDS = 20.0
 """How long a turn may take, from the first try to get it."""
-LEASE_MS = 45_000
-"""Longer than a turn, so that only a worker that died or sleeps loses its turn; others wait as long for that one."""
-LOOK_SECONDS = 0.02
-"""Time from one look at another worker's turn to the next."""
+UNFENCED_LEASE_MS = 45_000
+"""Longer than a turn, and than a record that failed may be on its way: without a fence a worker that sleeps in its turn
+must wake up before another one's begins. Others wait as long for one that died."""
 POLL_MS = 250
 
 
@@ -110,10 +110,10 @@ class VerdictLog:
         standings: JudgeStandings | None = None,
         skips: GateSkips | None = None,
     ) -> None:
-        """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
+        """`producer` writes where brokers do not fence: before Kafka 2.8."""
         self._access, self._producer, self._topic = access, producer, topic
         self._standings, self._skips = standings, skips
-        self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
+        self._leases, self._owner = leases, uuid.uuid4().hex
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
         self._partitions, self._topic_id = 0, ""
         self._waiting: list[_Waiting] = []
@@ -232,28 +232,30 @@ class VerdictLog:
                         one.published.set_exception(error)
 
     async def _take_turn(self, turn: Sequence[_Waiting]) -> None:
-        await Retry(first=LOOK_SECONDS, longest=LOOK_SECONDS).call(self._acquire, TryAgain)
+        await self._begun()  # by then it is known whether the brokers fence
+        fenced = self._fenced
+        milliseconds = UNFENCED_LEASE_MS if fenced is None else SHORT_LEASE_MS
+        lease = self._leases.lease(PUBLISH_LEASE.key(), milliseconds, self._owner)
+        if not await acquired(lease, TURN_SECONDS):
+            raise Unavailable("another worker is publishing")
         whole = False
         try:
-            await self._begun()
-            if self._fenced is not None and not self._fenced.taken:
-                await self._fenced.take(await self._offsets.partitions(self._topic))
-            # What others published before they were shut out stands there now, and nothing can be added to it. Where we
-            # did not have to take the topic over, nobody else has written since we did, or we shall be refused.
-            await self.caught_up()
-            for failed in (True, False):  # so that the last word about a verdict knows which gates have failed
-                level = [one for one in turn if (one.verdict.verdict is VerdictLevel.FAIL) is failed]
-                await asyncio.gather(*map(self._publish, level))
+            async with renewed(lease, milliseconds / 3_000):
+                if fenced is not None and not fenced.taken:
+                    await fenced.take(await self._offsets.partitions(self._topic))
+                # What others published before they were shut out stands there now, and nothing can be added to it.
+                # Where we did not have to take the topic over, no one else has written since we did, or we shall be
+                # refused.
+                await self.caught_up()
+                for failed in (True, False):  # so that the last word about a verdict knows which gates have failed
+                    level = [one for one in turn if (one.verdict.verdict is VerdictLevel.FAIL) is failed]
+                    await asyncio.gather(*map(self._publish, level))
             whole = all(one.published.cancelled() or one.published.exception() is None for one in turn)
         finally:
             # Without a fence a record that failed may still be on its way; the lease outlasts it.
-            if whole or self._fenced is not None:
+            if whole or fenced is not None:
                 with suppress(Unavailable):
-                    await self._lease.release()
-
-    async def _acquire(self) -> None:
-        if not await self._lease.acquire():
-            raise TryAgain("another worker publishes")
+                    await lease.release()
 
     async def _publish(self, one: _Waiting) -> None:
         try:

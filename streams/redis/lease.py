@@ -13,8 +13,13 @@ from typing import Any, Protocol
 
 from agents.keys import Key
 from agents.ports import Store, Unavailable
+from streams.retry import Retry, TryAgain
 from streams.stopping import heed_cancel
 
+SHORT_LEASE_MS = 3_000
+"""Of work that must not stand still long after its worker died. It is renewed while the work lasts."""
+LOOK_SECONDS = 0.02
+"""Time from one look at another owner's lease to the next."""
 TAKING: str = """
 local function taken() local holder = redis.call('GET', KEYS[1]) return holder and holder ~= ARGV[1] end
 local function take() redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
@@ -100,21 +105,37 @@ class RedisLease:
         return bool(await self._call(lambda: self._redis.eval(script, 1, self._name, *arguments)))
 
 
+async def acquired(lease: Lease, seconds: float) -> bool:
+    """Take the lease as soon as it is free; False where another owner keeps it for so many seconds. Raises
+    Unavailable."""
+
+    async def acquire() -> None:
+        if not await lease.acquire():
+            raise TryAgain("another owner holds the lease")
+
+    try:
+        await Retry(first=LOOK_SECONDS, longest=LOOK_SECONDS, seconds=seconds).call(acquire, TryAgain)
+    except TryAgain:
+        return False
+    return True
+
+
 @asynccontextmanager
-async def renewed(lease: Lease, every: float) -> AsyncIterator[None]:
+async def renewed(lease: Lease, every: float) -> AsyncIterator[asyncio.Task[None]]:
     """Renew the lease every so many seconds inside, however long a call takes: Opik may ask to wait for longer than the
-    lease lasts."""
+    lease lasts. Gives a task that ends where the lease was lost."""
 
     async def renew() -> None:
-        while True:
+        held = True
+        while held:
             await asyncio.sleep(every)
             with suppress(Unavailable):
-                await lease.renew()
+                held = await lease.renew()
             heed_cancel()
 
     task = asyncio.create_task(renew(), name="renew-lease")
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -33,12 +34,16 @@ class Rig:
     access: KafkaAccess
     producer: Producer
     topic: str
+    asleep: bool = False
+
+    async def ours(self) -> bool:
+        return not self.asleep
 
     async def send(self, key: str = BREACH.key, since: int | None = None) -> None:
         """By a process that remembers nothing."""
         lately = round(time.time() * 1000) - HOUR
         await RampCommands(self.access, self.producer, self.topic).send(
-            response(key), lately if since is None else since
+            response(key), lately if since is None else since, self.ours
         )
 
     async def commands(self) -> list[tuple[bytes | None, dict[str, object]]]:
@@ -92,5 +97,27 @@ async def test_where_the_topic_can_not_be_read_the_command_goes_out(rig: Rig, mo
         raise Unavailable("not allowed to read")
 
     monkeypatch.setattr(ramp_commands, "partitions_of", denied)
+    await rig.send()
+    assert len(await rig.commands()) == 1
+
+
+async def test_a_topic_that_is_not_read_to_its_end_in_time_holds_up_no_command(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object) -> dict[str, int]:
+        await asyncio.sleep(3600)
+        return {}
+
+    monkeypatch.setattr(ramp_commands, "partitions_of", silent)
+    monkeypatch.setattr(ramp_commands, "READ_SECONDS", 0.1)
+    await rig.send()
+    assert len(await rig.commands()) == 1
+
+
+async def test_a_worker_that_slept_since_it_read_the_topic_sends_nothing(rig: Rig) -> None:
+    rig.asleep = True
+    with pytest.raises(Unavailable):
+        await rig.send()
+    rig.asleep = False
     await rig.send()
     assert len(await rig.commands()) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +16,10 @@ from evalcore.evaluations import lines_of
 from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, WatchLimits, look
 from schemas.checks.evaluation import MOST_ANSWERS, EvaluatedJudge, Evaluation, Origin
 from schemas.dead_letters import Record
+from streams.alerts import regression_watch
 from streams.alerts.evaluations import EvaluationResponses
-from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, Regressions, RegressionWatch
+from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, Ours, PendingResponse, Regressions, RegressionWatch
+from streams.redis.lease import SHORT_LEASE_MS
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.agents.builders import DAY, Rec
 from tests.unit.evalcore.gates.regression_cases import NOW, REGISTRY, bad, only, seen
@@ -42,6 +43,12 @@ def evaluation(*judges: EvaluatedJudge, **changes: Any) -> Evaluation:
     return Evaluation.model_validate({**about, **changes})
 
 
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a look with another worker's."""
+    monkeypatch.setattr(regression_watch, "WAIT_SECONDS", 0.5)
+
+
 class Workers:
     """Workers that come and go: nothing is remembered but what the store and the topic hold."""
 
@@ -51,11 +58,14 @@ class Workers:
         self.registry = REGISTRY
         self.failing: set[Step] = set()
         self.pending: list[PendingResponse] = []
+        """Each response that something was done about, once for each time that its record was taken."""
+        self.taken: list[PendingResponse] = []
 
-    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
-        self.pending.append(pending)
-        left = tuple(step for step in pending.left if step in self.failing)
-        return replace(pending, left=left) if left else None
+    async def carry_out(self, pending: PendingResponse, step: Step, ours: Ours) -> bool:
+        if not any(one.about == pending.about for one in self.taken):
+            self.pending.append(pending)
+            self.taken.append(pending)
+        return step not in self.failing
 
     def watch(self) -> RegressionWatch:
         return RegressionWatch(
@@ -63,12 +73,27 @@ class Workers:
             window_seconds=86_400, limits=WatchLimits(minimum=30), every=1.0,
         )  # fmt: skip
 
+    async def look(self) -> None:
+        self.taken.clear()
+        watch = self.watch()
+        await watch.once()
+        await watch.notified()
+
     def record(self, found: Evaluation) -> Record:
         self.clock.ms += 1_000
         return Rec(found.model_dump_json().encode(), timestamp=self.clock.ms)
 
     async def take(self, *records: Record) -> list[Record]:
-        return list(await EvaluationResponses(self.watch(), lambda: self.registry, self.clock)(records))
+        """As a worker's consumer hands them in: what waits once more, as soon as the notices are through."""
+        self.taken.clear()
+        watch = self.watch()
+        responses = EvaluationResponses(watch, lambda: self.registry, self.clock)
+        waiting = await responses(records)
+        await watch.notified()
+        if waiting and not self.failing:
+            waiting = await responses(waiting)
+            await watch.notified()
+        return list(waiting)
 
     async def hear(self, *judges: EvaluatedJudge, **changes: Any) -> list[Record]:
         return await self.take(self.record(evaluation(*judges, **changes)))
@@ -108,7 +133,7 @@ async def test_a_breach_of_an_evaluation_ends_by_a_good_evaluation_and_not_by_li
     """The sample of an evaluation may be what live traffic rarely is; a page is not resolved a minute later."""
     workers = Workers()
     await workers.hear(said(SAFETY))
-    await workers.watch().once()
+    await workers.look()
     assert workers.events() == [(SAFETY, Event.BREACH)]
     await workers.hear(said(SAFETY, well=True))
     assert workers.events()[-1] == (SAFETY, Event.RECOVERED)
@@ -126,10 +151,10 @@ async def test_without_another_evaluation_a_breach_ends_after_a_while_and_is_tol
     workers.clock.ms += (EVALUATED_DAYS - 1) * DAY
     await workers.hear(said(QUALITY))
     workers.clock.ms += (EVALUATED_DAYS - 1) * DAY
-    await workers.watch().once()
+    await workers.look()
     assert workers.events() == [(QUALITY, Event.BREACH)], "each evaluation found it so"
     workers.clock.ms += 2 * DAY
-    await workers.watch().once()
+    await workers.look()
     assert workers.events()[-1] == (QUALITY, Event.LAPSED)
     await workers.hear(said(QUALITY))
     assert workers.events()[-1] == (QUALITY, Event.BREACH)
@@ -167,17 +192,17 @@ async def test_an_evaluation_that_is_tried_again_undoes_nothing_that_a_later_one
 
 
 async def test_evaluations_that_come_at_once_forget_nothing_of_each_other() -> None:
-    """Each partition of the topic is read beside the others, and they share the watch and so its lease."""
+    """Each partition of the topic is read beside the others, and they share the watch."""
     workers = Workers()
     begun = asyncio.Event()
 
-    async def carry_out(pending: PendingResponse) -> PendingResponse:
+    async def carry_out(pending: PendingResponse, step: Step, ours: Ours) -> bool:
         """The first takes longer than any other. Every step is left, to be tried again."""
         waits = 1 if begun.is_set() else 200
         begun.set()
         for _ in range(waits):
             await asyncio.sleep(0)
-        return pending
+        return False
 
     watch = RegressionWatch(
         workers.store, workers.clock, lambda: workers.registry, carry_out,
@@ -189,14 +214,33 @@ async def test_evaluations_that_come_at_once_forget_nothing_of_each_other() -> N
     await begun.wait()
     second = asyncio.create_task(responses([records[1]]))
     assert [await first, await second] == [[records[0]], [records[1]]]
+    await watch.notified()
     known = Regressions.decode(*await workers.store.read([REGRESSION_STATE.key()]))
     assert {breach.agent_version for breach in known.open.values()} == {"v7", "v8"}
     assert {pending.response.breach.agent_version for pending in known.pending} == {"v7", "v8"}
 
 
+async def test_an_evaluation_of_which_redis_forgot_everything_at_once_is_not_done() -> None:
+    """Emptied after the breach was noted: nothing of it is pending any more, and nothing of it was done."""
+    workers = Workers()
+    record = workers.record(evaluation(said(SAFETY)))
+
+    async def carry_out(pending: PendingResponse, step: Step, ours: Ours) -> bool:
+        workers.store.flush()
+        return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "carry_out", carry_out)
+        workers.failing = {Step.RAMP_DOWN}  # it is taken once
+        assert await workers.take(record) == [record]
+    workers.failing = set()
+    assert await workers.take(record) == []
+    assert workers.events() == [(SAFETY, Event.BREACH)]
+
+
 async def test_while_another_worker_looks_the_record_waits() -> None:
     workers = Workers()
-    other = workers.store.lease(REGRESSION_LEASE.key(), LEASE_MS)
+    other = workers.store.lease(REGRESSION_LEASE.key(), SHORT_LEASE_MS)
     await other.acquire()
     record = workers.record(evaluation(said(SAFETY)))
     assert await workers.take(record) == [record]

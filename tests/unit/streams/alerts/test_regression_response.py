@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from evalcore.gates.messages import HEADER, ramp_command
 from evalcore.gates.regression import Response, Step
 from streams.alerts.notifiers import Address, grafana
 from streams.alerts.regression_response import Channels, Responder, TrendLog
-from streams.alerts.regression_watch import PendingResponse
+from streams.alerts.regression_watch import Ours, PendingResponse, Regressions
 from tests.unit.agents.builders import NOW
 from tests.unit.evalcore.gates.regression_cases import bad, good, only, seen
 from tests.unit.streams.alerts.notifier_rig import Server, notifier
@@ -28,7 +28,7 @@ class Commands:
     sent: list[dict[str, Any]] = field(default_factory=list)
     away: bool = False
 
-    async def send(self, response: Response, since: int) -> None:
+    async def send(self, response: Response, since: int, ours: Ours) -> None:
         if self.away:
             raise Unavailable("Kafka producer")
         self.sent.append(ramp_command(response))
@@ -40,10 +40,13 @@ class Triage:
 
     opened: list[tuple[str, int]] = field(default_factory=list)
     away: bool = False
+    broken: bool = False
 
     async def open(self, response: Response, since: int) -> None:
         if self.away:
             raise Unavailable("Kafka producer")
+        if self.broken:
+            raise ZeroDivisionError
         self.opened.append((response.breach.judge_id, since))
 
 
@@ -57,8 +60,7 @@ class Rig:
 
     async def carry_out(self, response: Response) -> tuple[Step, ...]:
         """The steps that are left."""
-        left = await self.responder.carry_out(pending_response(response))
-        return left.left if left is not None else ()
+        return (await taken(self.responder, pending_response(response))).left
 
     def paths(self) -> list[str]:
         return [path for path, _, _ in self.server.taken]
@@ -69,6 +71,18 @@ class Rig:
 
 def pending_response(response: Response) -> PendingResponse:
     return PendingResponse(response, response.steps, NOW, NOW)
+
+
+async def ours() -> bool:
+    return True
+
+
+async def taken(responder: Responder, pending: PendingResponse) -> PendingResponse:
+    """Each step that is left taken in its order, and struck off where it is done."""
+    for step in pending.left:
+        if await responder.carry_out(pending, step, ours):
+            pending = replace(pending, left=tuple(one for one in pending.left if one is not step))
+    return pending
 
 
 @pytest.fixture
@@ -115,6 +129,13 @@ async def test_a_triage_item_that_could_not_be_written_is_left_and_the_rest_is_d
     assert len(rig.rows()) == 1
 
 
+async def test_a_step_with_a_defect_is_left_and_takes_no_other_with_it(rig: Rig) -> None:
+    rig.triage.broken = True
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == (Step.TRIAGE,)
+    assert rig.paths() == ["/slack", "/api/annotations"]
+    assert len(rig.rows()) == 1
+
+
 async def test_where_ramping_is_off_the_page_alone_goes_out(rig: Rig) -> None:
     assert await rig.carry_out(only(seen(bad("refusal"), ramping=False))) == ()
     assert rig.commands.sent == []
@@ -127,12 +148,11 @@ async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(
     assert await rig.carry_out(only(seen(bad("refusal")))) == (Step.RAMP_DOWN,)
     assert rig.paths() == ["/v2/enqueue"]
     rig.server.statuses = [500] * 3
-    left = await rig.responder.carry_out(pending_response(only(seen(bad("helpfulness")))))
-    assert left is not None
+    left = await taken(rig.responder, pending_response(only(seen(bad("helpfulness")))))
     assert left.left == (Step.MESSAGE,)
     assert len(rig.rows()) == 2
     rig.server.taken.clear()
-    assert await rig.responder.carry_out(left) is None
+    assert (await taken(rig.responder, left)).left == ()
     assert rig.paths() == ["/slack"]
     assert "Triage is due" in rig.server.taken[0][2]["text"], "it says what the whole response is"
     assert len(rig.rows()) == 2
@@ -143,11 +163,42 @@ async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig
     items: Any = rig.triage
     bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file), items)
     with capture_logs() as logs:
-        assert await bare.carry_out(pending_response(only(seen(bad("refusal"))))) is None
-        assert await bare.carry_out(pending_response(only(seen(bad("helpfulness"))))) is None
+        for judge in ("refusal", "helpfulness"):
+            assert (await taken(bare, pending_response(only(seen(bad(judge)))))).left == ()
     assert [line["step"] for line in logs if line["log_level"] == "error"] == ["page", "message", "annotation"]
     assert rig.server.taken == []
     assert len(rig.rows()) == 2
+
+
+@pytest.mark.parametrize("why", ["sent", "failed", "given up", "off"])
+async def test_a_page_says_that_an_agent_is_being_ramped_down_only_where_a_command_went_out(rig: Rig, why: str) -> None:
+    """Else it asks for it by hand, and so does the row of the trend log."""
+    rig.commands.away = why == "failed"
+    response = only(seen(bad("refusal"), ramping=why != "off"))
+    if why == "given up":
+        known = Regressions(pending=[PendingResponse(response, response.steps, NOW, NOW)])
+        known.strike(known.pending[0], Step.RAMP_DOWN, done=False)
+        (pending,) = known.pending
+        assert Step.RAMP_DOWN not in pending.left
+    else:
+        pending = pending_response(response)
+    await taken(rig.responder, pending)
+    ((_, _, paged),) = rig.server.taken
+    summary = paged["payload"]["summary"]
+    assert ("is being ramped down" in summary) is bool(rig.commands.sent) is (why == "sent")
+    assert ("by hand" in summary) is (why != "sent")
+    assert ("manual_ramp_down" in rig.rows()[0]) is (why != "sent")
+
+
+async def test_a_page_that_is_late_says_what_has_become_of_the_command_since(rig: Rig) -> None:
+    rig.commands.away = True
+    rig.server.statuses = [400]
+    left = await taken(rig.responder, pending_response(only(seen(bad("refusal")))))
+    assert left.left == (Step.RAMP_DOWN, Step.PAGE)
+    rig.commands.away = False
+    await taken(rig.responder, left)
+    summaries = [body["payload"]["summary"] for _, _, body in rig.server.taken]
+    assert ["is being ramped down" in summary for summary in summaries] == [False, True]
 
 
 def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,15 @@ from evalcore.scoring.calls import Failure, Reply
 from rampgate.settings import Settings
 from rampgate.settings_sources import shown_settings
 from rampgate.worker.live_judging import channels_of
+from streams.alerts import regression_watch
 from streams.alerts.regression_watch import (
     GIVEN_UP_AFTER_MS,
-    LEASE_MS,
+    Ours,
     PendingResponse,
     Regressions,
     RegressionWatch,
 )
+from streams.redis.lease import SHORT_LEASE_MS
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.gates.regression_cases import bad, only, seen
@@ -48,36 +49,52 @@ class Worst(Willing):
         return Reply(json.dumps({"score": False if boolean else 1, "reason": "bad"}), 10)
 
 
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a look with another worker's."""
+    monkeypatch.setattr(regression_watch, "WAIT_SECONDS", 0.5)
+
+
 class Watching:
     def __init__(self, **options: Any) -> None:
         self.rig = Rig()
         self.failing: set[Step] = set()
         self.pending: list[PendingResponse] = []
+        """Each response that something was done about, once a look."""
+        self.taken: list[tuple[PendingResponse, list[Step]]] = []
         self.dies = False
         self.metadata: dict[str, Any] = {}
         self.options = {"window_seconds": 86_400, "limits": WatchLimits(minimum=5), "every": 1.0, **options}
 
-    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
-        self.pending.append(pending)
+    async def carry_out(self, pending: PendingResponse, step: Step, ours: Ours) -> bool:
+        if not any(pending.about == one.about for one, _ in self.taken):
+            self.pending.append(pending)
+            self.taken.append((pending, []))
+        next(steps for one, steps in self.taken if one.about == pending.about).append(step)
         await asyncio.sleep(0)
         if self.dies:
             raise asyncio.CancelledError
-        left = tuple(step for step in pending.left if step in self.failing)
-        return replace(pending, left=left) if left else None
+        return step not in self.failing
 
     @property
     def done(self) -> list[Response]:
         return [pending.response for pending in self.pending]
 
     def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
-        """The steps that were left when each response about the judge was carried out."""
+        """The steps that were left at each look that did something about the judge."""
         return [pending.left for pending in self.pending if pending.response.breach.judge_id == judge]
 
-    async def look(self) -> list[Response]:
-        """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
+    def watch(self) -> RegressionWatch:
+        """As another worker's, or this one's after a restart: nothing is remembered but what the stores hold."""
         world = self.rig.world
-        watch = RegressionWatch(world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options)
-        return await watch.once()
+        return RegressionWatch(world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options)
+
+    async def look(self) -> list[Response]:
+        self.taken.clear()
+        watch = self.watch()
+        responses = await watch.once()
+        await watch.notified()
+        return responses
 
     async def turns(self, count: int, start: str = "r") -> None:
         events = [live_trace(f"{start}{n}", sampled=n % 2 == 0) for n in range(count)]
@@ -265,7 +282,7 @@ async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled
 async def test_scores_leave_the_window_and_one_worker_looks_at_a_time() -> None:
     watching = Watching()
     await watching.turns(8)
-    other = watching.rig.world.store.lease(REGRESSION_LEASE.key(), LEASE_MS)
+    other = watching.rig.world.store.lease(REGRESSION_LEASE.key(), SHORT_LEASE_MS)
     assert await other.acquire()
     assert await watching.look() == []
     await other.release()
@@ -294,7 +311,7 @@ async def test_a_state_that_is_out_of_reach_lets_go_of_the_lease() -> None:
     watching.rig.world.store.pools = away
     with pytest.raises(Unavailable):
         await watching.look()
-    assert await watching.rig.world.store.lease(REGRESSION_LEASE.key(), LEASE_MS).acquire()
+    assert await watching.rig.world.store.lease(REGRESSION_LEASE.key(), SHORT_LEASE_MS).acquire()
 
 
 def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) -> None:
@@ -317,26 +334,50 @@ def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("taken", [True, False])
-async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_worker_that_looks_now(taken: bool) -> None:
+async def test_a_worker_that_slept_in_its_look_overwrites_nothing_and_tries_again(taken: bool) -> None:
+    """Its lease has ended meanwhile, and another worker may have looked: its scores are old."""
     watching = Watching()
-    await watching.turns(16)
-    world, carry_out = watching.rig.world, watching.carry_out
-    other = world.store.lease(REGRESSION_LEASE.key(), DAY, "another worker")
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    world = watching.rig.world
+    other, read = world.store.lease(REGRESSION_LEASE.key(), DAY, "another worker"), world.store.pools
 
-    async def too_long(pending: PendingResponse) -> PendingResponse | None:
+    async def slow(keys: Any) -> Any:
+        found = await read(keys)
         world.wait(HOUR)
         if taken:
             assert await other.acquire()
-        return await carry_out(pending)
+        return found
 
-    watching.carry_out = too_long
+    world.store.pools = slow
+    assert await watching.look() == []
+    assert watching.pending == []
+    assert await other.held() is taken, "its lease is its own to give back"
+    world.store.pools = read
+    await other.release()
+    assert await watching.look() != []
+
+
+async def test_a_worker_that_slept_before_it_sent_its_command_leaves_it_to_the_worker_that_looks_now() -> None:
+    watching, asked = Watching(), []
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    carry_out = watching.carry_out
+
+    async def slept(pending: PendingResponse, step: Step, ours: Ours) -> bool:
+        if step is not Step.RAMP_DOWN:
+            return await carry_out(pending, step, ours)
+        asked.append(await ours())
+        watching.rig.world.wait(2 * SHORT_LEASE_MS)
+        asked.append(await ours())
+        return False
+
+    watching.carry_out = slept
     await watching.look()
-    if taken:
-        assert len(watching.pending) == 1
-        assert await other.held(), "its lease is its own to give back"
-    else:
-        assert len(watching.pending) > 1, "nobody took it: it is ours again"
-        assert await other.acquire(), "and given back at the end"
+    assert asked[:2] == [True, False]
+    watching.carry_out = carry_out
+    await watching.look()
+    assert watching.steps()[-1] == (Step.RAMP_DOWN,)
 
 
 def test_steps_that_an_earlier_release_left_undone_are_still_pending() -> None:

@@ -40,6 +40,23 @@ async def test_a_gate_that_takes_long_holds_up_no_other() -> None:
     await come(lambda: worker.acked == [2, 0])
 
 
+async def test_the_oldest_request_that_waits_is_as_old_as_it_was_read_and_none_is_once_all_are_answered() -> None:
+    """Also one that no one decides yet, since a part is out of reach: an alert looks at its age."""
+    worker = Worker(slow={"old": asyncio.Event(), "young": asyncio.Event()})
+    assert worker.requests.oldest_seconds == 0.0
+    await worker.read(request("old"))
+    await asyncio.sleep(0.2)
+    await worker.read(request("young"), base=1)
+    await come(lambda: len(worker.begun) == 2)
+    assert worker.requests.oldest_seconds >= 0.2
+    worker.slow["old"].set()
+    await come(lambda: worker.acked)
+    assert worker.requests.oldest_seconds < 0.2, "the younger one is left"
+    worker.slow["young"].set()
+    await come(lambda: len(worker.acked) == 2)
+    assert worker.requests.oldest_seconds == 0.0
+
+
 async def test_a_duplicate_gets_no_second_verdict_however_it_comes() -> None:
     worker = Worker(slow={"r": asyncio.Event()})
     await worker.read(request("r"), request("r"))
