@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uuid6 import uuid7
 
 from agents.judge_scores import live_events
+from agents.live.balance import Balance, End, Whose
 from agents.live.judging import LiveJudging
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.registry import Registry
@@ -50,6 +52,35 @@ class Otherwise(Willing):
         return Reply(json.dumps({"score": {"boolean": False, "integer": 2}.get(scale, 0.5), "reason": "otherwise"}), 10)
 
 
+@dataclass
+class MemoryFigures:
+    """The counts of live judging over all processes of a test."""
+
+    fell_due: Counter[Whose] = field(default_factory=Counter)
+    ends: Counter[tuple[Whose, End]] = field(default_factory=Counter)
+    waits: Counter[Whose] = field(default_factory=Counter)
+
+    def due(self, whose: Whose) -> None:
+        self.fell_due[whose] += 1
+
+    def ended(self, whose: Whose, end: End) -> None:
+        self.ends[whose, end] += 1
+
+    def waiting(self, whose: Whose, by: int) -> None:
+        self.waits[whose] += by
+
+    def differences(self) -> dict[Whose, int]:
+        """What fell due and neither waits nor ended, where that is not 0."""
+        found = Counter(self.fell_due)
+        found.subtract(self.waits)
+        for (whose, _), by in self.ends.items():
+            found[whose] -= by
+        return {whose: by for whose, by in found.items() if by}
+
+    def ended_as(self, end: End, rated: str | None = None) -> int:
+        return sum(by for (whose, how), by in self.ends.items() if how is end and rated in (None, whose.rated))
+
+
 class Rig:
     """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
 
@@ -63,6 +94,9 @@ class Rig:
         self.cache = MemoryScoreCache()
         self.in_opik: dict[str, dict[str, Any]] = {}
         self.left: frozenset[str] = frozenset()
+        self.figures = MemoryFigures()
+        self.balance = Balance(self.figures)
+        self.parked: dict[str, list[Any]] = {Kind.TRACE: [], Kind.THUMBS: []}
 
     def judging(self) -> LiveJudging:
         """As after a restart: nothing is remembered but what the stores hold."""
@@ -73,7 +107,7 @@ class Rig:
 
         topic, ours = world.topics["traces"], scorer(self.model, self.cache)
         return LiveJudging(
-            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic, self.events,
+            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic, self.events, self.balance,
             escapes=self.escapes.append,
         )  # fmt: skip
 
@@ -88,6 +122,26 @@ class Rig:
         await self.world.run(Kind.THUMBS)
         self.world.wait(MINUTE)
         return list(await self.judging().thumbs(sent))
+
+    async def tell(self, kind: str, *events: dict[str, Any]) -> None:
+        """Events come, the join takes them, and after the settle time live judging does."""
+        sent = self.world.send(kind, *events)
+        await self.world.run(kind)
+        self.world.wait(MINUTE)
+        await self.look(kind, sent)
+
+    async def look(self, kind: str, sent: Sequence[Any] = ()) -> None:
+        """Live judging takes what has come, and what waits; as a worker that has just started."""
+        judging = self.judging()
+        handle = judging.traces if kind == Kind.TRACE else judging.thumbs
+        self.parked[kind] = await handle([*self.parked[kind], *sent]) if self.parked[kind] or sent else []
+
+    async def age(self, ms: int) -> None:
+        """Time passes, with the join's maintenance and looks at what waits."""
+        for _ in range(ms // MINUTE):
+            await self.world.age(MINUTE)
+            await self.look(Kind.TRACE)
+            await self.look(Kind.THUMBS)
 
     def written(self, event: dict[str, Any]) -> dict[str, float]:
         return {
