@@ -232,7 +232,7 @@ class Metrics(MetricSet):
         whose = {"agent_id": OPEN, "agent_version": OPEN, "rated": ("yes", "no")}
         self.live_due = self._counter(
             "rampgate_live_due_total",
-            "Records that fell due to live judging, of traces and of thumbs-down: the sum of what ended and what waits. "
+            "Records that fell due to live judging, of traces and of thumbs-down: what ended and what waits. "
             "A rated one has a thumb on its turn.",
             None,
             **whose,

@@ -207,23 +207,28 @@ class LiveJudging:
     async def _thumbs(self, records: Sequence[Record]) -> list[Record]:
         registry, now = self._serving(), self._ports.clock.now_ms()
         decoded = thumbs.decode(records, now, self._policy)
-        down: dict[str, SignalEvent] = {item.response_id: item for item in decoded.items if item.value < 0}
+        down: dict[str, SignalEvent] = {}
+        for item in (item for item in decoded.items if item.value < 0):
+            if (passed := down.get(item.response_id)) is not None:
+                due = self._balance.came(records[passed.index], item.response_id, "", "", True)
+                self._balance.ended(due, End.SUPERSEDED)
+            down[item.response_id] = item
         turns = await self._turns(list(down))
         marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
         todo = []
         for response_id, item in down.items():
             record, turn = records[item.index], turns[response_id]
             mark = marks.get(turn.trace)
-            passed = self._passed_over(turn, mark)
-            known = passed is None and turn.thumbs is not None and turn.trace
+            end = self._passed_over(turn, mark)
+            known = end is None and turn.thumbs is not None and turn.trace
             source = await self._source(turn, mark) if known else None
             told = (source or {}).get("metadata")
             whose = told if isinstance(told, Mapping) else {}
             due = self._balance.came(record, response_id, whose.get("agent_id"), whose.get("agent_version"), True)
             if known and is_own(told, turn.trace, self._policy.own_key):
-                passed = End.OWN_TRAFFIC
-            if passed is not None:
-                self._balance.ended(due, passed)
+                end = End.OWN_TRAFFIC
+            if end is not None:
+                self._balance.ended(due, end)
                 continue
             one = Todo(record, due, turn, source or {}, (mark or Mark(True))._replace(voted_down=True), before=mark)
             todo.append(one)

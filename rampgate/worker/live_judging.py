@@ -130,6 +130,7 @@ class LiveFigures:
 
     def due(self, whose: Whose) -> None:
         self._metrics.live_due.labels(*whose).inc()
+        self._metrics.live_ended.labels(*whose, End.DEAD_LETTERED)  # at 0, so that an increase shows
 
     def ended(self, whose: Whose, end: End) -> None:
         self._metrics.live_ended.labels(*whose, end).inc()

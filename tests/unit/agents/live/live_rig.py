@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from uuid6 import uuid7
 from agents.judge_scores import live_events
 from agents.live.balance import Balance, End, Whose
 from agents.live.judging import LiveJudging
+from agents.ports import Unavailable
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, Scored
@@ -94,6 +95,7 @@ class Rig:
         self.cache = MemoryScoreCache()
         self.in_opik: dict[str, dict[str, Any]] = {}
         self.left: frozenset[str] = frozenset()
+        self.opik_is_away = False
         self.figures = MemoryFigures()
         self.balance = Balance(self.figures)
         self.parked: dict[str, list[Any]] = {Kind.TRACE: [], Kind.THUMBS: []}
@@ -103,6 +105,8 @@ class Rig:
         world = self.world
 
         async def whole(trace_id: str) -> dict[str, Any] | None:
+            if self.opik_is_away:
+                raise Unavailable("Opik")
             return self.in_opik.get(trace_id)
 
         topic, ours = world.topics["traces"], scorer(self.model, self.cache)
@@ -123,25 +127,24 @@ class Rig:
         self.world.wait(MINUTE)
         return list(await self.judging().thumbs(sent))
 
-    async def tell(self, kind: str, *events: dict[str, Any]) -> None:
-        """Events come, the join takes them, and after the settle time live judging does."""
-        sent = self.world.send(kind, *events)
+    async def come(self, kind: str, *events: Any) -> None:
+        """Events come, and the join takes them."""
+        self.parked[kind] += self.world.send(kind, *events)
         await self.world.run(kind)
-        self.world.wait(MINUTE)
-        await self.look(kind, sent)
 
-    async def look(self, kind: str, sent: Sequence[Any] = ()) -> None:
-        """Live judging takes what has come, and what waits; as a worker that has just started."""
+    async def settle(self) -> None:
+        """The settle time passes, and live judging takes what has come or waits, as a worker that has just started."""
+        self.world.wait(MINUTE)
         judging = self.judging()
-        handle = judging.traces if kind == Kind.TRACE else judging.thumbs
-        self.parked[kind] = await handle([*self.parked[kind], *sent]) if self.parked[kind] or sent else []
+        for kind, handle in ((Kind.THUMBS, judging.thumbs), (Kind.TRACE, judging.traces)):
+            if self.parked[kind]:
+                self.parked[kind] = await handle(self.parked[kind])
 
     async def age(self, ms: int) -> None:
         """Time passes, with the join's maintenance and looks at what waits."""
         for _ in range(ms // MINUTE):
-            await self.world.age(MINUTE)
-            await self.look(Kind.TRACE)
-            await self.look(Kind.THUMBS)
+            await self.world.due()
+            await self.settle()
 
     def written(self, event: dict[str, Any]) -> dict[str, float]:
         return {
