@@ -222,10 +222,10 @@ class LiveJudging:
             end = self._passed_over(turn, mark)
             known = end is None and turn.thumbs is not None and turn.trace
             source = await self._source(turn, mark) if known else None
-            told = (source or {}).get("metadata")
-            whose = told if isinstance(told, Mapping) else {}
+            metadata = (source or {}).get("metadata")
+            whose = metadata if isinstance(metadata, Mapping) else {}
             due = self._balance.came(record, response_id, whose.get("agent_id"), whose.get("agent_version"), True)
-            if known and is_own(told, turn.trace, self._policy.own_key):
+            if known and is_own(metadata, turn.trace, self._policy.own_key):
                 end = End.OWN_TRAFFIC
             if end is not None:
                 self._balance.ended(due, end)
