@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from schemas.dead_letters import Record, clean
+from agents.judge_scores import name_of
+from schemas.dead_letters import Record
 
 UNKNOWN, OTHER = "unknown", "other"
-MOST, LONGEST = 500, 128
-"""So many agent versions have figures of their own, those that were heard of first; and a name's characters."""
+MOST = 500
+"""So many agent versions have figures of their own, those heard of first: made-up ones displace none."""
 Place = tuple[str, int, int]
 
 
@@ -99,9 +100,7 @@ class Balance:
                 self.ended(Due(place, response_id, whose), end)
 
     def _named(self, agent: object, version: object) -> tuple[str, str]:
-        if not (isinstance(agent, str) and isinstance(version, str) and agent and version):
-            return UNKNOWN, UNKNOWN
-        named = clean(agent, LONGEST), clean(version, LONGEST)
+        named = name_of(agent) or UNKNOWN, name_of(version) or UNKNOWN
         if named not in self._known and len(self._known) >= MOST:
             return OTHER, OTHER
         self._known.add(named)
