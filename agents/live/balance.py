@@ -98,6 +98,7 @@ class Balance:
         for place in [*self._waiting] if of is None else [_place(record) for record in of]:
             for response_id, whose in [*self._waiting.get(place, {}).items()]:
                 self.ended(Due(place, response_id, whose), end)
+            self._waiting.pop(place, None)
 
     def _named(self, agent: object, version: object) -> tuple[str, str]:
         named = name_of(agent) or UNKNOWN, name_of(version) or UNKNOWN
