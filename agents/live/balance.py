@@ -70,7 +70,7 @@ class Balance:
     def __init__(self, figures: Figures) -> None:
         self._figures = figures
         self._waiting: dict[Place, dict[str, Whose]] = {}
-        self._known: set[tuple[str, str]] = set()
+        self._known = {(UNKNOWN, UNKNOWN)}
 
     def came(self, record: Record, response_id: str, agent: object, version: object, rated: bool) -> Due:
         """Count a record as due, unless it waits already."""

@@ -91,9 +91,6 @@ NAME = "live"
 """The name of these calls, where gates share a model with them."""
 
 
-Handle = Callable[[Sequence[Record]], Awaitable[list[Record]]]
-
-
 class Scorer(Protocol):
     async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
         """Return judgements in the order of the tasks; no task makes it raise."""
@@ -102,7 +99,8 @@ class Scorer(Protocol):
 
 @dataclass
 class Todo:
-    """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails."""
+    """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails. `before` is the trace's
+    mark as it was read, `lacks` why it can't be judged yet."""
 
     record: Record
     due: Due
@@ -111,9 +109,7 @@ class Todo:
     mark: Mark
     judges: list[Judge] = field(default_factory=list)
     before: Mark | None = None
-    """What said, when this was made, that the trace was judged."""
     lacks: str = ""
-    """Why it can't be judged yet."""
 
 
 class LiveJudging:
@@ -149,14 +145,14 @@ class LiveJudging:
         handed in again; raises Unavailable."""
         return await self._brought(records, self._thumbs)
 
-    async def _brought(self, records: Sequence[Record], handle: Handle) -> list[Record]:
+    async def _brought(
+        self, records: Sequence[Record], handle: Callable[[Sequence[Record]], Awaitable[list[Record]]]
+    ) -> list[Record]:
         try:
             waiting = await handle(records)
-        except (Unavailable, Unauthorized):
-            raise
         except Exception as error:
-            if len(records) > 1:
-                raise  # they come again one by one
+            if len(records) > 1 or isinstance(error, Unavailable | Unauthorized):
+                raise  # they come again, after a defect of ours one by one
             log.exception("live_judging_failed: %s", type(error).__name__)
             now = self._ports.clock.now_ms()
             letter = DeadLetter(records[0], Cause.INTERNAL_ERROR, type(error).__name__, STAGE, now)
@@ -272,20 +268,16 @@ class LiveJudging:
                         one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
                     if not _whole(one.source):
                         one.lacks = "neither the record nor an ended trace in Opik has both texts"
-            late = [one for one in ready if one.lacks and self._late(one)]
+            # Where the join waits for a turn's trace, so do we: it writes the dead letter.
+            ours = [one for one in ready if one.lacks and (one.turn.trace or one.turn.thumbs is None)]
+            overdue = self._ports.clock.now_ms() - self._policy.missing_trace
+            late = [one for one in ours if one.record.timestamp <= overdue]
             settled = [one for one in ready if not one.lacks]
             await self._settle(settled, late)
         finally:
             self._busy -= taken
         done = {id(one) for one in (*settled, *late)}
         return [one.record for one in todo if id(one) not in done]
-
-    def _late(self, one: Todo) -> bool:
-        """Return whether it has waited long enough. Where the join waits for a turn's trace, so do we: it writes the
-        dead letter."""
-        if one.turn.thumbs is not None and not one.turn.trace:
-            return False
-        return self._ports.clock.now_ms() - one.record.timestamp >= self._policy.missing_trace
 
     async def _settle(self, todo: Sequence[Todo], late: Sequence[Todo]) -> None:
         """Ask judges, send and write their scores, send dead letters, mark what is done; in this order, so that nothing
