@@ -33,6 +33,7 @@ from tests.unit.evalcore.scoring.scoring_rig import Model, scorer
 REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
 RARE = REGISTRY.judge("helpfulness")
 JUDGES = REGISTRY.all()
+PARTIAL = {"messages": [{"content": "so far"}]}
 
 
 class Willing(Model):
@@ -162,6 +163,23 @@ def live_trace(rid: str = "r", *, sampled: bool = True, **more: Any) -> dict[str
         "output": {"messages": [{"content": f"so {rid}."}]},
     }
     return trace_event(rid, **{"vertical": None, **more}) | {"trace_id": number} | content
+
+
+def started(event: dict[str, Any]) -> dict[str, Any]:
+    return {**event, "ended_at": None, "output": PARTIAL}
+
+
+def bare(event: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in ("input", "output")}
+
+
+def running_in_opik(event: dict[str, Any]) -> dict[str, Any]:
+    """A trace as Opik shows it while it runs."""
+    return {**bare(event), "ended_at": None, "end_time": None, "input": event["input"], "output": PARTIAL}
+
+
+def in_opik(event: dict[str, Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in event.items() if name != "ended_at"}, "end_time": event["ended_at"]}
 
 
 def events(traces: int) -> Iterator[ScoreEvent]:

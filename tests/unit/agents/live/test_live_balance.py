@@ -18,8 +18,7 @@ from rampgate.worker.live_judging import LiveFigures
 from schemas.outcomes import Cause, Kind
 from streams.metrics import Metrics
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, Rec, thumb
-from tests.unit.agents.live.live_rig import MemoryFigures, Rig, live_trace
-from tests.unit.agents.live.test_live_orders import bare, in_opik, running_in_opik, started
+from tests.unit.agents.live.live_rig import MemoryFigures, Rig, bare, in_opik, live_trace, running_in_opik, started
 
 KEY = own_key("the installation's seal key")
 RATED, NOT_RATED = Whose("assistant", "v1", "yes"), Whose("assistant", "v1", "no")

@@ -18,28 +18,21 @@ from evalcore.scoring.calls import CallFailed, Failure
 from schemas.dead_letters import Record
 from schemas.outcomes import Cause, Kind
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, thumb
-from tests.unit.agents.live.live_rig import JUDGES, RARE, MemoryFigures, Rig, Willing, live_trace
+from tests.unit.agents.live.live_rig import (
+    JUDGES,
+    RARE,
+    MemoryFigures,
+    Rig,
+    Willing,
+    bare,
+    in_opik,
+    live_trace,
+    running_in_opik,
+    started,
+)
 
-PARTIAL = {"messages": [{"content": "so far"}]}
 FINAL = "so r."
 EVERY = {judge.id for judge in JUDGES if judge.fires}
-
-
-def started(event: dict[str, Any]) -> dict[str, Any]:
-    return {**event, "ended_at": None, "output": PARTIAL}
-
-
-def bare(event: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in event.items() if name not in ("input", "output")}
-
-
-def running_in_opik(event: dict[str, Any]) -> dict[str, Any]:
-    """A trace as Opik shows it while it runs."""
-    return {**bare(event), "ended_at": None, "end_time": None, "input": event["input"], "output": PARTIAL}
-
-
-def in_opik(event: dict[str, Any]) -> dict[str, Any]:
-    return {**{name: value for name, value in event.items() if name != "ended_at"}, "end_time": event["ended_at"]}
 
 
 WAYS = [
