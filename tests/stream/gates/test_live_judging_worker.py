@@ -130,7 +130,7 @@ def unlike(events: list[dict[str, Any]], version: str) -> list[dict[str, Any]]:
 
 
 def test_a_turn_rated_while_its_trace_runs_is_judged_once_it_has_ended_on_its_final_text(dev: DevStack) -> None:
-    """Start record, thumb, end record: as often as turns that nobody rated, and by all judges."""
+    """Start record, thumb, end record: as often as turns that no one rated, and by all judges."""
     events = unlike([trace(f"early{n}") for n in range(TRACES)], "v-early")
     partial = {"messages": [{"content": [{"text": "well"}]}]}
     post(dev, *({**event, "ended_at": None, "output": partial} for event in events))
