@@ -81,9 +81,11 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
         "Look at the value: it was meant for another topic, or is in an unknown envelope. Mend the producer.",
     ),
     Cause.MISSING_TRACE: Explanation(
-        "A user signal whose turn had no trace in Opik, nor on the traces topic, within missing_trace_seconds.",
+        "A user signal whose turn had no trace in Opik, nor on the traces topic, within missing_trace_seconds. At "
+        "stage live.judging: a trace, or one that was voted down, that had not ended by then, or had no texts.",
         "Find out why the trace is late or carries no metadata.response_id. If it still comes within the lookback "
-        "window the signal is written without a replay; else replay once the trace is there.",
+        "window the signal is written without a replay; else replay once the trace is there. Live judging judges a "
+        "trace whose end comes later by itself; else replay once Opik has it whole.",
     ),
     Cause.OPIK_REJECTED: Explanation(
         "Opik refused the score (a 4xx answer); the detail has its words.",

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from agents.join.counting import CONSUMED, UNREADABLE
 from agents.join.step_data import Report
+from agents.live.balance import End
 from evalcore.framing import SUSPICIONS, suspected
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.judge import Judge
@@ -238,6 +239,26 @@ class Metrics(MetricSet):
             "Completed traces that live judging passes over by what they claim, an id that is no UUID version 7 or a "
             "vertical left to Opik; unsigned ones claim to be of our own judges, and are judged.",
             reason=ESCAPES,
+        )
+        whose = {"agent_id": OPEN, "agent_version": OPEN, "rated": ("yes", "no")}
+        self.live_due = self._counter(
+            "rampgate_live_due_total",
+            "Records that fell due to live judging, of traces and of thumbs-down: what ended and what waits. "
+            "A rated one has a thumb on its turn.",
+            None,
+            **whose,
+        )
+        self.live_ended = self._counter(
+            "rampgate_live_ended_total",
+            "How records ended that fell due: judged, dead-lettered, or passed over for a reason.",
+            None,
+            **whose,
+            end=tuple(End),
+        )
+        self.live_waiting = self._gauge(
+            "rampgate_live_waiting_records",
+            "Records in work, or waiting for a trace's end or texts, missing_trace_seconds at most.",
+            **whose,
         )
         self.regressions = self._counter(
             "rampgate_regressions_total",

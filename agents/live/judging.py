@@ -2,27 +2,28 @@
 
 This file knows no Kafka: `streams.kafka.delayed_consumer` hands a record in when its time has come, and again until it
 is done. A repetition is harmless: judged traces are marked, answers are cached, and a score written twice is one score
-in Opik, as its event is one event by its id.
+in Opik, as its event is one event by its id. A trace that has not ended, or whose texts are nowhere yet, waits for
+`missing_trace` and then becomes a dead letter: it is never marked unjudged.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 
-import orjson
-
 from agents import thumbs, traces
-from agents.codec import SignalEvent, TraceFacts
+from agents.codec import SignalEvent, loads
+from agents.join.turn import Mark as SignalMark
 from agents.join.turn import Turn, decode_turn
 from agents.judge_scores import ScoreEvents, live_events
 from agents.keys import turn_keys
+from agents.live.balance import Balance, Due, End
 from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
 from agents.own_calls import claimed, is_own
 from agents.policy import Policy
-from agents.ports import Change, Ports, Refusal, Unavailable, Write
+from agents.ports import Change, Ports, Refusal, Unauthorized, Unavailable, Write
 from evalcore.judges.evaluator import Task
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
@@ -32,6 +33,7 @@ from evalcore.scoring.sampling import share
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause
 
+log = logging.getLogger(__name__)
 STAGE = "live.judging"
 MENDABLE = PASSING | {Failure.DOWN, Failure.UNAUTHORIZED, Failure.REFUSED}
 """Failures that a replay may mend. An unreadable answer, or a trace without the fields a judge reads, would fail
@@ -81,17 +83,8 @@ def _outcome(answer: Answer) -> str:
     return "not_applicable" if isinstance(answer, NotApplicable) else "unscored"
 
 
-class Escape(StrEnum):
-    """A claim of a trace by which live judging passes over it, or would."""
-
-    NOT_UUID7 = "not_uuid7"
-    """Opik holds only traces whose id is a UUID of version 7, so no other can get a score."""
-    LEFT_TO_OPIK = "left_to_opik"
-    """Its vertical is one that Opik's own judges judge."""
-    UNSIGNED = "unsigned"
-    """It says that it is of our own judges' calls, and our signature is missing: it is judged."""
-
-
+UNSIGNED = "unsigned"
+"""The escape of a trace that says that it is of our own judges' calls, without our signature: it is judged."""
 NAME = "live"
 """The name of these calls, where gates share a model with them."""
 
@@ -104,14 +97,17 @@ class Scorer(Protocol):
 
 @dataclass
 class Todo:
-    """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails."""
+    """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails. `before` is the trace's
+    mark as it was read, `lacks` why it can't be judged yet."""
 
     record: Record
-    response_id: str
+    due: Due
     turn: Turn
     source: Mapping[str, Any]
     mark: Mark
     judges: list[Judge] = field(default_factory=list)
+    before: Mark | None = None
+    lacks: str = ""
 
 
 class LiveJudging:
@@ -128,69 +124,111 @@ class LiveJudging:
         left: frozenset[str],
         traces_topic: str,
         events: ScoreEvents,
+        balance: Balance,
         observe: Callable[[Judged], None] = lambda judged: None,
-        escapes: Callable[[Escape], None] = lambda escape: None,
+        escapes: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
         self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
-        self._escapes, self._events = escapes, events
+        self._escapes, self._events, self._balance = escapes, events, balance
+        self._busy: set[bytes] = set()
 
     async def traces(self, records: Sequence[Record]) -> list[Record]:
-        """Judge the traces that sampling rates choose, and those voted down by now. Returns []; raises Unavailable."""
-        registry = self._serving()
-        decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
-        found: dict[bytes, tuple[TraceFacts, dict[str, Any]]] = {}
-        for facts in decoded.items:
-            source = orjson.loads(records[facts.index].value or b"{}")
-            if source.get("ended_at") is None:
-                continue
-            if (escape := self._escape(facts.vertical, facts.trace)) is not None:
-                self._escapes(escape)
-                continue
-            found[facts.trace] = facts, source
-        marks = await read_marks(self._ports.store, list(found))
-        turns = await self._turns([facts.response_id for facts, _ in found.values()])
-        todo = []
-        for trace, (facts, source) in found.items():
-            if trace in marks:
-                continue
-            if claimed(source.get("metadata")):
-                self._escapes(Escape.UNSIGNED)
-            record, turn = records[facts.index], turns[facts.response_id]
-            down = turn.trace == trace and turn.thumbs is not None and turn.thumbs.value < 0
-            own = Turn(trace=trace, project=facts.project)
-            one = Todo(record, facts.response_id, own, source, Mark(down, record.partition, record.offset))
-            one.judges = chosen(judges_of(registry, source), source, share(trace), down)
-            todo.append(one)
-        await self._judge(todo)
-        return []
+        """Judge the traces that sampling rates choose, and those voted down by now. Returns the records that must be
+        handed in again; raises Unavailable."""
+        return await self._brought(records, self._traces)
 
     async def thumbs(self, records: Sequence[Record]) -> list[Record]:
-        """Judge traces that are voted down, by the judges that have not judged them. Returns the records whose trace is
-        not known yet; they must be handed in again. Raises Unavailable."""
+        """Judge traces that are voted down, by the judges that have not judged them. Returns the records that must be
+        handed in again; raises Unavailable."""
+        return await self._brought(records, self._thumbs)
+
+    async def _brought(
+        self, records: Sequence[Record], handle: Callable[[Sequence[Record]], Awaitable[list[Record]]]
+    ) -> list[Record]:
+        try:
+            waiting = await handle(records)
+        except Exception as error:
+            if len(records) > 1 or isinstance(error, Unavailable | Unauthorized):
+                raise  # they come again, after a defect of ours one by one
+            log.exception("live_judging_failed: %s", type(error).__name__)
+            now = self._ports.clock.now_ms()
+            letter = DeadLetter(records[0], Cause.INTERNAL_ERROR, type(error).__name__, STAGE, now)
+            await self._ports.dead_letters.put([letter])
+            self._balance.all_end(End.DEAD_LETTERED, records)
+            waiting = []
+        self._balance.left(records, waiting)
+        return waiting
+
+    async def _traces(self, records: Sequence[Record]) -> list[Record]:
+        registry = self._serving()
+        decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
+        for dropped in decoded.dropped:
+            self._balance.ended(self._balance.came(records[dropped.index], "", "", "", False), End(dropped.reason))
+        turns = await self._turns([facts.response_id for facts in decoded.items])
+        found: dict[bytes, tuple[tuple[bool, int, int], Todo]] = {}
+        for facts in decoded.items:
+            record, turn = records[facts.index], turns[facts.response_id]
+            source, trace = loads(record.value or b"{}"), facts.trace
+            vote = turn.thumbs.value if turn.thumbs is not None else 0
+            due = self._balance.came(record, facts.response_id, facts.agent, facts.agent_version, bool(vote))
+            if not _ended(source):
+                self._balance.ended(due, End.NOT_ENDED)
+            elif (escape := self._escape(facts.vertical, trace)) is not None:
+                self._escapes(escape)
+                self._balance.ended(due, escape)
+            else:
+                mark = Mark(turn.trace == trace and vote < 0, record.partition, record.offset)
+                one = Todo(record, due, Turn(trace=trace, project=facts.project), source, mark)
+                # The last record counts, unless it leaves the texts to an earlier one.
+                rank = _whole(source), facts.ended, facts.index
+                if trace in found:
+                    (rank, one), (_, passed) = max((rank, one), found[trace]), min((rank, one), found[trace])
+                    self._balance.ended(passed.due, End.SUPERSEDED)
+                found[trace] = rank, one
+        marks = await read_marks(self._ports.store, list(found))
+        todo = []
+        for trace, (_, one) in found.items():
+            if trace in marks:
+                self._balance.ended(one.due, End.JUDGED_BEFORE)
+                continue
+            if one.due.first and claimed(one.source.get("metadata")):
+                self._escapes(UNSIGNED)
+            one.judges = chosen(judges_of(registry, one.source), one.source, share(trace), one.mark.voted_down)
+            todo.append(one)
+        return await self._judge(todo)
+
+    async def _thumbs(self, records: Sequence[Record]) -> list[Record]:
         registry, now = self._serving(), self._ports.clock.now_ms()
         decoded = thumbs.decode(records, now, self._policy)
-        down: dict[str, SignalEvent] = {item.response_id: item for item in decoded.items if item.value < 0}
+        down: dict[str, SignalEvent] = {}
+        for item in (item for item in decoded.items if item.value < 0):
+            if (passed := down.get(item.response_id)) is not None:
+                due = self._balance.came(records[passed.index], item.response_id, "", "", True)
+                self._balance.ended(due, End.SUPERSEDED)
+            down[item.response_id] = item
         turns = await self._turns(list(down))
         marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
-        todo, waiting = [], []
+        todo = []
         for response_id, item in down.items():
             record, turn = records[item.index], turns[response_id]
-            if turn.thumbs is not None and turn.thumbs.value >= 0:
-                continue  # taken back, or changed
-            known = turn.thumbs is not None and turn.trace
             mark = marks.get(turn.trace)
-            if known and (self._escape(turn.vertical, turn.trace) or (mark is not None and mark.voted_down)):
-                continue
+            end = self._passed_over(turn, mark)
+            known = end is None and turn.thumbs is not None and turn.trace
             source = await self._source(turn, mark) if known else None
-            if source is None:
-                # The join has not reached it, or the trace is not in Opik yet: it may still arrive.
-                if now - record.timestamp < self._policy.missing_trace:
-                    waiting.append(record)
+            metadata = (source or {}).get("metadata")
+            whose = metadata if isinstance(metadata, Mapping) else {}
+            due = self._balance.came(record, response_id, whose.get("agent_id"), whose.get("agent_version"), True)
+            if known and is_own(metadata, turn.trace, self._policy.own_key):
+                end = End.OWN_TRAFFIC
+            if end is not None:
+                self._balance.ended(due, end)
                 continue
-            if is_own(source.get("metadata"), turn.trace, self._policy.own_key):
+            one = Todo(record, due, turn, source or {}, (mark or Mark(True))._replace(voted_down=True), before=mark)
+            todo.append(one)
+            if source is None or not _ended(source):
+                one.lacks = "the trace has not ended" if source else "the turn's trace is not known, or not in Opik"
                 continue
-            one = Todo(record, response_id, turn, source, (mark or Mark(True))._replace(voted_down=True))
             all_, part = judges_of(registry, source), share(turn.trace)
             had = {judge.id for judge in chosen(all_, source, part, False)} if mark is not None else set()
             given = {str(score.get("name")) for score in source.get("feedback_scores") or ()}
@@ -199,19 +237,49 @@ class LiveJudging:
                 for judge in chosen(all_, source, part, True)
                 if judge.id not in had and judge.score_name not in given
             ]
-            todo.append(one)
-        await self._judge(todo)
-        return waiting
+        return await self._judge(todo)
 
-    async def _judge(self, todo: Sequence[Todo]) -> None:
+    def _passed_over(self, turn: Turn, mark: Mark | None) -> End | None:
+        """Return why a thumbs-down on this turn has nothing judged; None where it has."""
+        if turn.thumbs is None:
+            return None
+        if turn.thumbs.value >= 0:
+            return End.TAKEN_BACK
+        if not turn.trace:
+            return End.NO_TRACE if turn.thumbs.mark == SignalMark.DEAD else None
+        if (escape := self._escape(turn.vertical, turn.trace)) is not None:
+            return escape
+        return End.JUDGED_BEFORE if mark is not None and mark.voted_down else None
+
+    async def _judge(self, todo: Sequence[Todo]) -> list[Record]:
+        """Judge each trace that can be judged; return the records that wait. No trace is in work twice at a time."""
+        free = [one for one in todo if one.turn.trace not in self._busy]
+        taken = {one.turn.trace for one in free}
+        self._busy |= taken
+        try:
+            marks = await read_marks(self._ports.store, [trace for trace in taken if trace])
+            ready = [one for one in free if marks.get(one.turn.trace) == one.before]
+            for one in ready:
+                if not one.lacks and one.judges and not _whole(one.source):
+                    read = await self._whole(one.turn.trace_id) or {}
+                    if _ended(read):
+                        one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
+                    if not _whole(one.source):
+                        one.lacks = "neither the record nor an ended trace in Opik has both texts"
+            # Where the join waits for a turn's trace, so do we: it writes the dead letter.
+            ours = [one for one in ready if one.lacks and (one.turn.trace or one.turn.thumbs is None)]
+            overdue = self._ports.clock.now_ms() - self._policy.missing_trace
+            late = [one for one in ours if one.record.timestamp <= overdue]
+            settled = [one for one in ready if not one.lacks]
+            await self._settle(settled, late)
+        finally:
+            self._busy -= taken
+        done = {id(one) for one in (*settled, *late)}
+        return [one.record for one in todo if id(one) not in done]
+
+    async def _settle(self, todo: Sequence[Todo], late: Sequence[Todo]) -> None:
         """Ask judges, send and write their scores, send dead letters, mark what is done; in this order, so that nothing
         marked is lost."""
-        for one in todo:
-            if one.judges and not _whole(one.source):
-                read = await self._whole(one.turn.trace_id) or {}
-                one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
-                if not _whole(one.source):
-                    one.judges = []
         tasks = [
             Task(judge, one.turn.trace.hex(), "online", one.source, weight(judge, one.mark.voted_down))
             for one in todo
@@ -223,7 +291,7 @@ class LiveJudging:
         await self._events.put(
             event
             for one, said in zip(todo, judged, strict=True)
-            for event in live_events(one.turn.trace_id, one.response_id, one.source.get("metadata"), said.said, at)
+            for event in live_events(one.turn.trace_id, one.due.response_id, one.source.get("metadata"), said.said, at)
         )
         writes: list[Write] = []
         owners: list[int] = []
@@ -237,19 +305,23 @@ class LiveJudging:
             if isinstance(outcome, Refusal):
                 refusals.setdefault(place, outcome)
         now = self._ports.clock.now_ms()
-        change, letters, written = Change(), [], []
+        change, written = Change(), []
+        letters = [DeadLetter(one.record, Cause.MISSING_TRACE, one.lacks, STAGE, now) for one in late]
+        ends = [(one, End.DEAD_LETTERED) for one in late]
         for place, (one, said) in enumerate(zip(todo, judged, strict=True)):
             letter = letter_of(one.record, said, refusals.get(place), now)
             if letter is not None:
                 letters.append(letter)
+                ends.append((one, End.DEAD_LETTERED))
             else:
                 change.sets[mark_key(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+                ends.append((one, End.JUDGED if one.judges else End.NO_JUDGE))
             metadata = one.source.get("metadata")
             since = self._pooled_since(metadata, now)
             for judge, found in said.said if since is not None else ():
                 keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer, since or 0)
             if place in owners and place not in refusals:
-                written.append(one.response_id)
+                written.append(one.due.response_id)
             self._observe(said)
         if letters:
             await self._ports.dead_letters.put(letters)
@@ -257,6 +329,8 @@ class LiveJudging:
             await note_judged(written, self._ports, self._policy)
         if change.sets or change.pools:
             await self._ports.store.apply(change)
+        for one, end in ends:
+            self._balance.ended(one.due, end)
 
     def _serving(self) -> Registry:
         found = self._registry()
@@ -273,11 +347,11 @@ class LiveJudging:
             return None
         return self._ports.newcomers.pooled_since(agent, version, now)
 
-    def _escape(self, vertical: str, trace: bytes) -> Escape | None:
-        """Return why we don't judge this trace, None where we do."""
+    def _escape(self, vertical: str, trace: bytes) -> End | None:
+        """Return why we don't judge this trace, None where we do. Opik holds only ids that are UUIDs of version 7."""
         if trace[6] >> 4 != 7:
-            return Escape.NOT_UUID7
-        return Escape.LEFT_TO_OPIK if vertical in self._left else None
+            return End.NOT_UUID7
+        return End.LEFT_TO_OPIK if vertical in self._left else None
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
         stored_turns = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
@@ -289,9 +363,14 @@ class LiveJudging:
         if mark is not None and mark.offset >= 0:
             (record,) = await self._ports.records.fetch([(self._topic, mark.partition, mark.offset)])
             if record is not None and record.value is not None:
-                found: dict[str, Any] = orjson.loads(record.value)
+                found: dict[str, Any] = loads(record.value)
                 return found
         return await self._whole(turn.trace_id)
+
+
+def _ended(source: Mapping[str, Any]) -> bool:
+    """Return whether the trace has ended, as its event or Opik says."""
+    return source.get("ended_at") is not None or source.get("end_time") is not None
 
 
 def _whole(source: Mapping[str, Any]) -> bool:

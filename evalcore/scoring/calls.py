@@ -16,7 +16,7 @@ class Failure(StrEnum):
     TIMEOUT = "timeout"
     RATE_LIMITED = "rate_limited"
     UNAVAILABLE = "unavailable"
-    """The model's server answers 5xx."""
+    """The model's server answers 5xx, or without a completion."""
     UNREACHABLE = "unreachable"
     REFUSED = "refused"
     """The request as such: 400, 404 and the like."""

@@ -132,14 +132,14 @@ def _body(asked: Prompt, sent: frozenset[str]) -> bytes:
 
 
 def _reply(response: Response) -> Reply:
-    """Reads the reply. Raises CallFailed; an answer without text counts as one that is no score."""
+    """Reads the reply. Raises CallFailed: what is no chat completion, as a gateway's page, comes from no model."""
     found = _json(response)
     try:
         choice = found["choices"][0]
         message = choice["message"]
         text = said(message.get("content"), message.get("refusal"), choice.get("finish_reason"))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise CallFailed(Failure.SLIP, "the model's server answers 200 without a chat completion") from error
+        raise CallFailed(Failure.UNAVAILABLE, "the model's server answers 200 without a chat completion") from error
     usage = found.get("usage")
     tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
     counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
@@ -159,13 +159,14 @@ def _dollars(usage: Any, headers: Mapping[str, str]) -> float | None:
 
 def said(content: Any, refusal: Any, finish: Any) -> str:
     """Returns the text of a model's message. Raises CallFailed where there is none, where the model refused, and where
-    a filter has cut the text."""
+    a filter has cut the text. Who has used up its tokens without a text would do so again."""
     if refusal:
         raise CallFailed(Failure.SLIP, "the model refused to answer")
     if finish == "content_filter":
         raise CallFailed(Failure.SLIP, "the model's answer was cut by a content filter")
     if not isinstance(content, str) or not content.strip():
-        raise CallFailed(Failure.SLIP, f"the model ended without a text ({foreign_words(str(finish))})")
+        kind = Failure.SLIP if finish == "length" else Failure.UNAVAILABLE
+        raise CallFailed(kind, f"the model ended without a text ({foreign_words(str(finish))})")
     return content
 
 

@@ -51,7 +51,7 @@ class OpikModel:
         except Exception as error:
             raise failure(error) from error
         if not found.choices:
-            raise CallFailed(Failure.SLIP, "the model ended without an answer")
+            raise CallFailed(Failure.UNAVAILABLE, "the model ended without an answer")
         choice = found.choices[0]
         text = said(
             choice.message.content, getattr(choice.message, "refusal", None), getattr(choice, "finish_reason", None)

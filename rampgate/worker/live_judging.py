@@ -12,6 +12,7 @@ from functools import partial
 import httpx
 import structlog
 
+from agents.live.balance import Balance, End, Whose
 from agents.live.judging import NAME, Judged, LiveJudging
 from evalcore import reloading
 from evalcore.gates.regression import Event, Kind, Response, WatchLimits
@@ -24,6 +25,7 @@ from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_log import TriageLog
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 GROUP = "-live"
@@ -120,6 +122,23 @@ def why_off(settings: Settings) -> str:
     return "" if settings.write else "writing is off"
 
 
+class LiveFigures:
+    """Shows what live judging counts."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def due(self, whose: Whose) -> None:
+        self._metrics.live_due.labels(*whose).inc()
+        self._metrics.live_ended.labels(*whose, End.DEAD_LETTERED)  # at 0, so that an increase shows
+
+    def ended(self, whose: Whose, end: End) -> None:
+        self._metrics.live_ended.labels(*whose, end).inc()
+
+    def waiting(self, whose: Whose, by: int) -> None:
+        self._metrics.live_waiting.labels(*whose).inc(by)
+
+
 class LiveJudges:
     """Started and closed with the worker. `scorer` is the gates' too, so that both share its limits and its cache."""
 
@@ -135,6 +154,7 @@ class LiveJudges:
         log.info("live_judging", state=off or "on", settle_seconds=settings.live_settle_seconds)
         if off or self._scorer is None:
             return
+        balance = Balance(LiveFigures(parts.metrics))
         judging = LiveJudging(
             parts.ports,
             parts.policy,
@@ -144,6 +164,7 @@ class LiveJudges:
             frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
             parts.topics["traces"],
             parts.judge_scores,
+            balance,
             self._observe,
             lambda escape: parts.metrics.live_escapes.labels(escape).inc(),
         )
@@ -156,6 +177,7 @@ class LiveJudges:
             settings.live_settle_seconds,
             session_seconds=settings.session_timeout_seconds,
             ready=lambda: not replaying(),
+            let_go=lambda: balance.all_end(End.HANDED_OVER),
         )
         watch = make_watch(parts, self._client, replaying)
         self._tasks = [

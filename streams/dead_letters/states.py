@@ -9,6 +9,7 @@ from agents.codec import Decoded, SignalEvent, TraceFacts
 from agents.join.step import Agent
 from agents.join.turn import Mark, Signal, Turn, decode_turn
 from agents.keys import turn_keys
+from agents.live.judging import STAGE
 from agents.policy import Policy
 from agents.ports import Clock, Store
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter
@@ -101,7 +102,8 @@ def status_of(
     items = decoded.items if decoded else []
     signal = agent.signal if agent is not None else None
     resolutions = [resolution(item, signal, turns.get(item.response_id), letter.cause) for item in items]
-    if resolutions and all(resolutions):
+    # The turn tells what the join has done; what live judging owes it does not show.
+    if letter.stage != STAGE and resolutions and all(resolutions):
         return Status(DeadLetterState.RESOLVED, resolutions[0])
     if place:
         return Status(DeadLetterState.REPLAYED, f"as {place}")
@@ -118,8 +120,8 @@ def resolution(
     item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: Turn | None, cause: Cause | None
 ) -> str:
     """How the turn already has what this event asked for, or something newer; "" where it has neither."""
-    if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
-        return ""  # the join is done with it; what a live judge could not score remains open
+    if turn is None:
+        return ""
     if isinstance(item, TraceFacts):
         # A score that Opik refused for a trace belongs to a reroll found through it, maybe of another turn.
         refused = cause in (Cause.OPIK_REJECTED, Cause.OPIK_UNAVAILABLE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ PARKED = 5_000
 """Records of a partition that may be parked; with so many, no more of it is read until one of them is done."""
 PARKED_SECONDS = 5.0
 """Time from one look at what is parked to the next."""
+SELDOM = 1.2
 
 Handle = Callable[[Sequence[Record]], Awaitable[Sequence[Record]]]
 """Brings records to their end; returns those whose time has not come yet. Raises Unavailable."""
@@ -76,7 +78,7 @@ class _Place:
 class DelayedConsumer(ConsumerRebalanceListener):
     """Hands each record in to its topic's handler, in order, `delay` seconds after it came, and again until it is done.
     A new group begins with what came since this was made, less the delay. `name` is the `reader` in logs and metrics.
-    Nothing is handed in while `ready` is false."""
+    Nothing is handed in while `ready` is false. `let_go` is called after all partitions were given back."""
 
     def __init__(
         self,
@@ -89,8 +91,9 @@ class DelayedConsumer(ConsumerRebalanceListener):
         *,
         session_seconds: float = 6.0,
         ready: Callable[[], bool] = lambda: True,
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
-        self.name = name
+        self.name, self._let_all_go = name, let_go
         self._access, self._group, self._handlers, self._clock = access, group, handlers, clock
         self._seconds = delay
         self._delay, self._session, self._ready = round(delay * 1000), session_seconds, ready
@@ -170,6 +173,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._let_all_go()
         with suppress(*KAFKA_ERRORS):
             await self._commit(places)
 
@@ -190,8 +194,11 @@ class DelayedConsumer(ConsumerRebalanceListener):
 
     async def _bring(self, partition: TopicPartition, place: _Place, records: Sequence[Record]) -> None:
         if _look_due(place):
-            place.parked = await self._handed_in(partition, place.parked)
-            place.looked = time.monotonic()
+            since, place.looked = time.monotonic() - place.looked, time.monotonic()
+            due = [record for record in place.parked if self._looked_at_again(record, since)]
+            left = {record.offset for record in await self._handed_in(partition, due)}
+            done = {record.offset for record in due} - left
+            place.parked = [record for record in place.parked if record.offset not in done]
         rest, read = list(records), time.monotonic()
         while rest:
             wait = self._wait(place, rest[0], read)
@@ -202,6 +209,12 @@ class DelayedConsumer(ConsumerRebalanceListener):
             place.parked += await self._handed_in(partition, [self._not_ahead(record) for record in due])
             place.read = due[-1].offset + 1
             rest = rest[len(due) :]
+
+    def _looked_at_again(self, record: Record, since: float) -> bool:
+        """Tells whether a parked record's age has passed a power of SELDOM since the last look, so many seconds ago:
+        what waits long is looked at ever more seldom, since a look may cost a call."""
+        age = max((self._clock.now_ms() - record.timestamp) / 1000, 0.0) + 1.0
+        return math.log(age, SELDOM) // 1 > math.log(max(age - since, 1.0), SELDOM) // 1
 
     def _wait(self, place: _Place, record: Record, read: float) -> float:
         """Seconds until the record's time comes. A producer's clock may run ahead, and so may the timestamps of many

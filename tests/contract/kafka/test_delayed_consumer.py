@@ -235,6 +235,30 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
     await come(lambda: rig.handler.values == [b"behind", b"earlier"])
 
 
+async def test_the_longer_a_record_waits_the_more_seldom_it_is_looked_at_and_who_counts_hears_of_letting_go(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look may cost a call to Opik, of which the join needs its share."""
+    monkeypatch.setattr(delayed_consumer, "PARKED_SECONDS", 0.1)
+    monkeypatch.setattr(delayed_consumer, "SELDOM", 2.0)
+    looks: list[float] = []
+    sent = time.time()
+
+    async def handler(records: Sequence[Record]) -> Sequence[Record]:
+        looks.append(time.time() - sent)
+        return records
+
+    stand_in: Any = handler
+    rig.handler, let_go = stand_in, []
+    rig.start(let_go=lambda: let_go.append(True))
+    await rig.send(b"early")
+    await come(lambda: looks and time.time() - sent > 9.0)
+    assert 4 <= len(looks) <= 6, "at its coming, and after 1, 3 and 7 s"
+    let_go.clear()  # the first assignment began with nothing
+    await rig.stop()
+    assert let_go
+
+
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
     rig.start()
     first = rig.consumer

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -16,12 +17,15 @@ from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_model import OpikModel
 from evalcore.scoring.runner import Scorer
 from evalcore.validation import checked
+from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
+from tests.unit.evalcore.scoring.scoring_rig import asked
 
 KEY = "sk-made-up"
 TRACE = {
@@ -54,6 +58,22 @@ async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Run
             scores.append([(one.answer, one.dimensions) for one in found])
     assert scores[0] == scores[1]
     assert local.model.requests == {200: 2 * len(tasks)}
+
+
+@pytest.mark.parametrize("wrong", ["no_completion", "empty"])
+async def test_a_200_without_a_completion_is_an_outage_whichever_way_leads_to_the_model(
+    local: Running, wrong: Any
+) -> None:
+    """PC5 §9.5."""
+    local.model.tell(Behaviour(wrong=wrong))
+    try:
+        async with BoundedClient(2, 60.0) as client:
+            for model in (ChatModel(client, local.url, KEY), OpikModel(api_base=local.url, api_key=KEY)):
+                with pytest.raises(CallFailed) as raised:
+                    await model.complete(asked())
+                assert raised.value.kind is Failure.UNAVAILABLE
+    finally:
+        local.model.tell(Behaviour())
 
 
 async def test_openais_own_client_works_on_the_stand_in_unmodified(local: Running) -> None:

@@ -102,12 +102,15 @@ def test_traces_whose_events_carry_no_text_are_judged_by_what_opik_has(
     assert {score["unscored"] for score in found["per_judge_scores"].values()} == {0}
 
 
-def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(dev: DevStack) -> None:
+@pytest.mark.parametrize(("name", "behaviour"), [("down", {"status": 503}), ("page", {"wrong": "no_completion"})])
+def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(
+    dev: DevStack, name: str, behaviour: dict[str, Any]
+) -> None:
     before = consumed(dev, "trace")
-    send(dev, "traces", *(trace(f"d{n}", "v-down") for n in range(120)))
+    send(dev, "traces", *(trace(f"{name}{n}", f"v-{name}") for n in range(120)))
     until(lambda: consumed(dev, "trace") == before + 120)
-    tell(dev, status=503)
-    request = step("r-3", experiment_id="e-down", agent_version="v-down", deadline_seconds=600)
+    tell(dev, **behaviour)
+    request = step(f"r-{name}", experiment_id=f"e-{name}", agent_version=f"v-{name}", deadline_seconds=600)
     found = verdict(dev, request, 150.0)
     assert found["verdict"] == "fail"
     assert {reason["code"] for reason in found["reasons"]} == {"judge_unavailable"}

@@ -24,7 +24,17 @@ from rampgate.local.services.process import ServiceUnavailable
 from tests.giving_up import give_up
 from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.gates.ramp_rig import thumb, trace
-from tests.stream.local.dev_rig import calls, calls_at_rest, judged, post, send, waiting
+from tests.stream.local.dev_rig import (
+    calls,
+    calls_at_rest,
+    into_opik,
+    judged,
+    live_differences,
+    post,
+    send,
+    tell,
+    waiting,
+)
 from tests.waiting import until
 
 TRACES = 12
@@ -106,6 +116,61 @@ def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: De
     assert not all(RARE in judged(dev, event) for event in events)
     send(dev, "thumbs", *(down(event["response_id"]) for event in events))
     until(lambda: all(RARE in judged(dev, event) for event in events))
+
+
+SEEN = "#quality:0"
+"""The final text; the model's stand-in gives it the worst score."""
+
+
+def unlike(events: list[dict[str, Any]], version: str) -> list[dict[str, Any]]:
+    for event in events:
+        event["metadata"]["agent_version"] = version
+        event["output"]["messages"][-1]["content"][0]["text"] = SEEN
+    return events
+
+
+def test_a_turn_rated_while_its_trace_runs_is_judged_once_it_has_ended_on_its_final_text(dev: DevStack) -> None:
+    """Start record, thumb, end record: as often as turns that no one rated, and by all judges."""
+    events = unlike([trace(f"early{n}") for n in range(TRACES)], "v-early")
+    partial = {"messages": [{"content": [{"text": "well"}]}]}
+    post(dev, *({**event, "ended_at": None, "output": partial} for event in events))
+    send(dev, "thumbs", *(down(event["response_id"]) for event in events[::3]))
+    asked = calls_at_rest(dev, 8.0)  # settled, and looked at again
+    assert not any(judged(dev, event) for event in events)
+    post(dev, *events)
+    until(lambda: all("jailbreaking" in judged(dev, event) for event in events))
+    until(lambda: all(RARE in judged(dev, event) for event in events[::3]))
+    assert calls(dev) > asked
+    assert {judged(dev, event)["jailbreaking"]["value"] for event in events} == {0.0}
+    until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
+    assert live_differences(dev) == {}
+
+
+def test_a_record_without_texts_waits_for_them_in_opik_beyond_the_settle_time(dev: DevStack) -> None:
+    events = unlike([trace(f"late{n}") for n in range(TRACES)], "v-late")
+    bare = [{key: value for key, value in event.items() if key not in ("input", "output")} for event in events]
+    send(dev, "traces", *bare)
+    send(dev, "thumbs", *(down(event["response_id"]) for event in events[::3]))
+    time.sleep(4.0)
+    into_opik(dev, *events)
+    until(lambda: all("jailbreaking" in judged(dev, event) for event in events))
+    assert {judged(dev, event)["jailbreaking"]["value"] for event in events} == {0.0}
+    until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
+    assert live_differences(dev) == {}
+
+
+def test_while_a_gateways_page_stands_before_the_model_no_trace_is_lost(dev: DevStack) -> None:
+    """PC5 §9.5: a 200 without a completion is asked for again, as a 503 is."""
+    events = [trace(f"page{n}") for n in range(TRACES)]
+    tell(dev, wrong="no_completion")
+    try:
+        post(dev, *events)
+        time.sleep(8.0)
+        assert not any(judged(dev, event) for event in events)
+    finally:
+        tell(dev)
+    until(lambda: all({"jailbreaking", "sensitive_topics"} <= set(judged(dev, event)) for event in events))
+    assert live_differences(dev) == {}
 
 
 def commands(dev: DevStack) -> list[dict[str, Any]]:

@@ -37,6 +37,11 @@ def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
 
 def post(dev: DevStack, *events: dict[str, Any]) -> None:
     """As tracing does: into Opik, and onto the topic."""
+    into_opik(dev, *events)
+    send(dev, "traces", *events)
+
+
+def into_opik(dev: DevStack, *events: dict[str, Any]) -> None:
     traces = [
         {
             "id": event["trace_id"],
@@ -52,7 +57,6 @@ def post(dev: DevStack, *events: dict[str, Any]) -> None:
     ]
     answer = HTTP.post(f"{dev.addresses['opik']}/v1/private/traces/batch", json={"traces": traces})
     assert answer.status_code == 204
-    send(dev, "traces", *events)
 
 
 def consumed(dev: DevStack, signal: str) -> int:
@@ -67,6 +71,17 @@ def waiting(dev: DevStack) -> dict[str, float]:
     for reader, lag in lines:
         found[reader] = found.get(reader, 0.0) + float(lag)
     return found
+
+
+def live_differences(dev: DevStack) -> dict[str, float]:
+    """What fell due to live judging and neither ended nor waits, by agent version and whether it was rated."""
+    page = HTTP.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
+    found: dict[str, float] = {}
+    for figure, labels, value in re.findall(r"^rampgate_live_(due|ended|waiting)\w*{(.*)} (\S+)$", page, re.MULTILINE):
+        whose = re.sub(r'end="\w+",', "", labels)
+        found[whose] = found.get(whose, 0.0) + float(value) * (1 if figure == "due" else -1)
+    assert found
+    return {whose: by for whose, by in found.items() if by}
 
 
 def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:

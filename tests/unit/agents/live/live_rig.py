@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uuid6 import uuid7
 
 from agents.judge_scores import live_events
+from agents.live.balance import Balance, End, Whose
 from agents.live.judging import LiveJudging
+from agents.ports import Unavailable
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, Scored
@@ -30,6 +33,7 @@ from tests.unit.evalcore.scoring.scoring_rig import Model, scorer
 REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
 RARE = REGISTRY.judge("helpfulness")
 JUDGES = REGISTRY.all()
+PARTIAL = {"messages": [{"content": "so far"}]}
 
 
 class Willing(Model):
@@ -50,6 +54,35 @@ class Otherwise(Willing):
         return Reply(json.dumps({"score": {"boolean": False, "integer": 2}.get(scale, 0.5), "reason": "otherwise"}), 10)
 
 
+@dataclass
+class MemoryFigures:
+    """The counts of live judging over all processes of a test."""
+
+    fell_due: Counter[Whose] = field(default_factory=Counter)
+    ends: Counter[tuple[Whose, End]] = field(default_factory=Counter)
+    waits: Counter[Whose] = field(default_factory=Counter)
+
+    def due(self, whose: Whose) -> None:
+        self.fell_due[whose] += 1
+
+    def ended(self, whose: Whose, end: End) -> None:
+        self.ends[whose, end] += 1
+
+    def waiting(self, whose: Whose, by: int) -> None:
+        self.waits[whose] += by
+
+    def differences(self) -> dict[Whose, int]:
+        """What fell due and neither waits nor ended, where that is not 0."""
+        found = Counter(self.fell_due)
+        found.subtract(self.waits)
+        for (whose, _), by in self.ends.items():
+            found[whose] -= by
+        return {whose: by for whose, by in found.items() if by}
+
+    def ended_as(self, end: End, rated: str | None = None) -> int:
+        return sum(by for (whose, how), by in self.ends.items() if how is end and rated in (None, whose.rated))
+
+
 class Rig:
     """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
 
@@ -63,17 +96,23 @@ class Rig:
         self.cache = MemoryScoreCache()
         self.in_opik: dict[str, dict[str, Any]] = {}
         self.left: frozenset[str] = frozenset()
+        self.opik_is_away = False
+        self.figures = MemoryFigures()
+        self.balance = Balance(self.figures)
+        self.parked: dict[str, list[Any]] = {Kind.TRACE: [], Kind.THUMBS: []}
 
     def judging(self) -> LiveJudging:
         """As after a restart: nothing is remembered but what the stores hold."""
         world = self.world
 
         async def whole(trace_id: str) -> dict[str, Any] | None:
+            if self.opik_is_away:
+                raise Unavailable("Opik")
             return self.in_opik.get(trace_id)
 
         topic, ours = world.topics["traces"], scorer(self.model, self.cache)
         return LiveJudging(
-            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic, self.events,
+            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic, self.events, self.balance,
             escapes=self.escapes.append,
         )  # fmt: skip
 
@@ -88,6 +127,25 @@ class Rig:
         await self.world.run(Kind.THUMBS)
         self.world.wait(MINUTE)
         return list(await self.judging().thumbs(sent))
+
+    async def come(self, kind: str, *events: Any) -> None:
+        """Events come, and the join takes them."""
+        self.parked[kind] += self.world.send(kind, *events)
+        await self.world.run(kind)
+
+    async def settle(self) -> None:
+        """The settle time passes, and live judging takes what has come or waits, as a worker that has just started."""
+        self.world.wait(MINUTE)
+        judging = self.judging()
+        for kind, handle in ((Kind.THUMBS, judging.thumbs), (Kind.TRACE, judging.traces)):
+            if self.parked[kind]:
+                self.parked[kind] = await handle(self.parked[kind])
+
+    async def age(self, ms: int) -> None:
+        """Time passes, with the join's maintenance and looks at what waits."""
+        for _ in range(ms // MINUTE):
+            await self.world.due()
+            await self.settle()
 
     def written(self, event: dict[str, Any]) -> dict[str, float]:
         return {
@@ -105,6 +163,23 @@ def live_trace(rid: str = "r", *, sampled: bool = True, **more: Any) -> dict[str
         "output": {"messages": [{"content": f"so {rid}."}]},
     }
     return trace_event(rid, **{"vertical": None, **more}) | {"trace_id": number} | content
+
+
+def started(event: dict[str, Any]) -> dict[str, Any]:
+    return {**event, "ended_at": None, "output": PARTIAL}
+
+
+def bare(event: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in ("input", "output")}
+
+
+def running_in_opik(event: dict[str, Any]) -> dict[str, Any]:
+    """A trace as Opik shows it while it runs."""
+    return {**bare(event), "ended_at": None, "end_time": None, "input": event["input"], "output": PARTIAL}
+
+
+def in_opik(event: dict[str, Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in event.items() if name != "ended_at"}, "end_time": event["ended_at"]}
 
 
 def events(traces: int) -> Iterator[ScoreEvent]:

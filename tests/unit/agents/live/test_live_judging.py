@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import traces as trace_codec
+from agents.live.judging import STAGE
 from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from agents.ports import Refusal, Unavailable
 from evalcore.gates.limits import aggregate
@@ -22,9 +23,11 @@ from evalcore.scoring.applicability import chance, chosen, judges_of, weight
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Failure
 from evalcore.scoring.sampling import share
+from schemas.dead_letter_answers import DeadLetterState, parse_dead_letter
+from schemas.dead_letters import KEYLESS
 from schemas.outcomes import Cause, Kind
-from streams.dead_letters.states import resolution
-from tests.unit.agents.builders import NOW, thumb
+from streams.dead_letters.states import status_of
+from tests.unit.agents.builders import NOW, Rec, thumb
 from tests.unit.agents.live.live_rig import RARE, REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.scoring.scoring_rig import down
 
@@ -148,13 +151,6 @@ async def test_thumbs_up_and_thumbs_taken_back_are_left_to_the_sampling_rate() -
     assert len(rig.model.calls) == asked
 
 
-async def test_a_thumb_whose_trace_never_comes_is_not_waited_for_beyond_the_missing_trace_time() -> None:
-    rig = Rig()
-    waiting = await rig.thumbs(thumb("gone"))
-    rig.world.wait(rig.world.policy.missing_trace)
-    assert await rig.judging().thumbs(waiting) == []
-
-
 async def test_after_redis_was_emptied_a_thumbs_down_asks_nobody_whose_score_opik_has() -> None:
     rig, event = Rig(), live_trace()
     await rig.traces(event)
@@ -227,11 +223,14 @@ async def test_a_trace_posted_without_its_text_is_read_from_opik() -> None:
     assert "helpfulness" in rig.written(event)
 
 
-async def test_what_is_nowhere_to_be_read_asks_nobody() -> None:
-    rig, event = Rig(), live_trace()
-    await rig.traces({name: value for name, value in event.items() if name not in ("input", "output")})
-    assert rig.model.calls == []
-    assert rig.world.letters.letters == []
+def standing(rig: Rig, stage: str) -> DeadLetterState:
+    """How the letter about a trace stands, once its turn has the trace; `stage` is what made it."""
+    made = replace(rig.world.letters.letters[0], stage=stage)
+    key, value, headers = made.encode(1_000_000)
+    record = Rec(value, "rampgate.dead-letters", key=key, headers=tuple((n, c or b"") for n, c in headers))
+    decoded = trace_codec.decode([made.record], rig.world.clock.ms, rig.world.policy)
+    turns = {"r": rig.world.turn("r")}
+    return status_of(parse_dead_letter(record, KEYLESS), trace_codec.AGENT, decoded, turns, "").state
 
 
 async def test_a_model_that_is_down_makes_a_dead_letter_and_its_replay_is_judged() -> None:
@@ -240,10 +239,8 @@ async def test_a_model_that_is_down_makes_a_dead_letter_and_its_replay_is_judged
     assert rig.world.causes() == [Cause.JUDGE_UNAVAILABLE]
     assert json.loads(rig.world.letters.letters[0].record.value or b"") == event
     assert rig.written(event) == {}
-    facts = trace_codec.decode([rig.world.letters.letters[0].record], rig.world.clock.ms, rig.world.policy).items[0]
-    turn = rig.world.turn("r")
-    assert resolution(facts, None, turn, Cause.MISSING_TRACE), "the join has the trace"
-    assert resolution(facts, None, turn, Cause.JUDGE_UNAVAILABLE) == "", "what judges owe is open, and may be replayed"
+    assert standing(rig, "step") is DeadLetterState.RESOLVED, "the join has the trace"
+    assert standing(rig, STAGE) is DeadLetterState.OPEN, "what judges owe is open, and may be replayed"
     rig.model = Willing()
     await rig.traces(event)
     assert "helpfulness" in rig.written(event)

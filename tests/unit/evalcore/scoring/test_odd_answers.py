@@ -14,8 +14,9 @@ from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Judgement, NotApplicable, Scored, Unscored
 from evalcore.scoring.cache import MemoryScoreCache
-from evalcore.scoring.calls import Failure
+from evalcore.scoring.calls import PASSING, Failure
 from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from tests.unit.evalcore.registry.registry_disk import built
 
@@ -24,6 +25,7 @@ KINDS = {"INTEGER": "brevity", "FLOAT": "refusal", "BOOLEAN": "honesty"}
 JUDGES = {kind: REGISTRY.judge(name) for kind, name in KINDS.items()}
 GOOD = {"INTEGER": 4, "FLOAT": 0.5, "BOOLEAN": True}
 ALL = tuple(JUDGES)
+PATIENT = CallLimits(patience=4.0, first_pause=0.0, longest_pause=0.0, jitter=0.0)
 
 
 async def judged(judge: Judge, *bodies: Any) -> tuple[Judgement, int]:
@@ -37,7 +39,9 @@ async def judged(judge: Judge, *bodies: Any) -> tuple[Judgement, int]:
         return httpx.Response(200, content=body if isinstance(body, bytes) else json.dumps(body).encode())
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-        scorer = Scorer(ChatModel(client, "http://model.test/v1"), MemoryScoreCache())
+        model = ChatModel(client, "http://model.test/v1")
+        # By its clock each call takes a second.
+        scorer = Scorer(model, MemoryScoreCache(), PATIENT, now=lambda: float(len(asked)))
         (found,) = await scorer.score("g", [Task(judge, "i", "offline", {"input": "how?", "output": "so!"})])
     return found, len(asked)
 
@@ -138,18 +142,22 @@ async def test_no_text_but_the_one_object_is_an_answer(text: Any, said: str) -> 
     found, _ = await judged(JUDGES["INTEGER"], completion(text))
     assert isinstance(found.answer, Unscored)
     assert said in found.answer.reason
-    assert found.failure is Failure.SLIP
+    assert (found.failure is Failure.SLIP) is (said != "without a text")
 
 
-BODIES: list[tuple[str, Any, str]] = [
-    ("null", completion(None), "ended without a text (stop)"),
+NO_ANSWERS: list[tuple[str, Any, str]] = [
     ("null, cut off", completion(None, "length"), "ended without a text (length)"),
-    ("tool calls", completion(None, "tool_calls", tool_calls=[{"function": {"name": "score", "arguments": WHOLE}}]),
-     "ended without a text (tool_calls)"),
     ("a refusal", completion(None, refusal="I can't help with that"), "refused to answer"),
     ("a refusal beside a score", completion(WHOLE, refusal="I can't help with that"), "refused to answer"),
     ("filtered", completion(None, "content_filter"), "content filter"),
     ("filtered, and a score left", completion(WHOLE, "content_filter"), "content filter"),
+    ("nothing but a filter's word", completion("", "content_filter"), "content filter"),
+]  # fmt: skip
+NO_COMPLETIONS: list[tuple[str, Any, str]] = [
+    ("null", completion(None), "ended without a text (stop)"),
+    ("an empty text", completion(""), "ended without a text (stop)"),
+    ("tool calls", completion(None, "tool_calls", tool_calls=[{"function": {"name": "score", "arguments": WHOLE}}]),
+     "ended without a text (tool_calls)"),
     ("no choices", {"choices": []}, "without a chat completion"),
     ("choices are null", {"choices": None}, "without a chat completion"),
     ("no message", {"choices": [{"finish_reason": "stop"}]}, "without a chat completion"),
@@ -163,12 +171,25 @@ BODIES: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "said"), [case[1:] for case in BODIES], ids=[case[0] for case in BODIES])
-async def test_a_200_that_holds_no_answer_is_unscored_and_says_why(body: Any, said: str) -> None:
+@pytest.mark.parametrize(("body", "said"), [case[1:] for case in NO_ANSWERS], ids=[case[0] for case in NO_ANSWERS])
+async def test_a_model_that_will_not_answer_is_asked_once_more_and_says_why(body: Any, said: str) -> None:
     found, asked = await judged(JUDGES["INTEGER"], body)
     assert isinstance(found.answer, Unscored)
     assert said in found.answer.reason
     assert (found.failure, asked) == (Failure.SLIP, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [case[1:] for case in NO_COMPLETIONS], ids=[case[0] for case in NO_COMPLETIONS]
+)
+async def test_a_200_without_a_completion_is_asked_for_again_as_a_503_is(body: Any, said: str) -> None:
+    """A gateway's page is no answer of the model: what it left unscored can be mended (PC5 §9.5)."""
+    found, asked = await judged(JUDGES["INTEGER"], body, body, body, completion(WHOLE))
+    assert (found.answer, asked) == (Scored(4.0), 4)
+    found, _ = await judged(JUDGES["INTEGER"], body)
+    assert isinstance(found.answer, Unscored)
+    assert said in found.answer.reason
+    assert found.failure in PASSING | {Failure.DOWN}
 
 
 JSON = st.recursive(
@@ -192,4 +213,4 @@ async def test_whatever_the_server_sends_is_a_score_in_range_or_a_failure_with_i
         assert low <= found.answer.value <= high
     elif isinstance(found.answer, Unscored):
         assert found.answer.reason
-        assert found.failure is Failure.SLIP, "nothing here is a defect of ours"
+        assert found.failure in PASSING | {Failure.SLIP, Failure.DOWN}, "nothing here is a defect of ours"
