@@ -41,7 +41,7 @@ from tests.unit.agents.builders import Rec
 DOCS = ROOT / "docs"
 READ: dict[str, Any] = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
 MAPS = frozenset(
-    {"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered"}
+    {"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered", "left_out"}
 ) | {
     "thresholds",
     "enforcement",

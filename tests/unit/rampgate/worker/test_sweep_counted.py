@@ -12,7 +12,7 @@ from streams.sweep.log import start
 from streams.sweep.sweep import Sweep
 from tests.unit.agents.builders import found_trace, trace
 from tests.unit.agents.join.world import World
-from tests.unit.streams.sweep.test_sweep_segments import Slow, Table
+from tests.unit.streams.sweep.sweep_table import Slow, Table
 
 
 def sweep_of(world: World, metrics: Metrics, table: Any) -> Sweep:
