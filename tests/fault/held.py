@@ -37,7 +37,7 @@ class Held:
 
     def watermarks(self) -> dict[tuple[str, int], int]:
         places = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
-        marks: Any = self.state.mget([f"{self.prefix}w:{self.prefix}{t}:{p}" for t, p in places])
+        marks: Any = self.state.mget([f"{self.prefix}w2:{self.prefix}{t}:{p}" for t, p in places])
         return {place: int(mark) for place, mark in zip(places, marks, strict=True) if mark}
 
     def ends(self, *topics: str) -> dict[tuple[str, int], int]:

@@ -87,7 +87,7 @@ def test_a_worker_killed_in_the_middle_of_a_rebuild_leaves_its_place_to_the_next
     rig.state.flushall()
 
     def place() -> dict[str, Any]:
-        held: Any = rig.state.get(rig.prefix + "adopted")
+        held: Any = rig.state.get(rig.prefix + "adopted2")
         return dict(json.loads(held or b"{}").get("place", {}))
 
     rig.wait("three searches are adopted", lambda: place().get("share", 0.0) > 0.3, 30)
@@ -113,18 +113,18 @@ def test_new_turns_are_scored_while_opik_holds_a_rebuild_up(rig: Rig) -> None:
     before = rig.opik.writes()
     rig.opik.fault(match={"path": "traces/search"}, status=429, headers={"Retry-After": "2"})
     rig.state.flushall()
-    rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted") == 1, 30)
+    rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted2") == 1, 30)
     rig.wait("all is read again meanwhile", rig.drained)
     rig.send(later.messages)
     rig.wait("all consumed", rig.drained, 90)
     wanted = foretell(later).scores.keys()
     rig.wait("the new turns are scored", lambda: wanted <= rig.opik.writes().keys(), 60)
-    assert rig.state.get(rig.prefix + "adopted") != b"1"
+    assert rig.state.get(rig.prefix + "adopted2") != b"1"
     rig.opik.heal()
     traffic.turns += later.turns
     traffic.garbage += later.garbage
     traffic.filtered += later.filtered
-    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted") == b"1", 90)
+    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted2") == b"1", 90)
     check(rig, traffic)
     assert {key: n for key, n in rig.opik.writes().items() if key in before} == before
 
@@ -143,10 +143,10 @@ def test_two_workers_rebuild_and_publish_no_overruled_thumb(rig: Rig, kill: bool
     rig.opik.fault(match=slow, delay_seconds=1.0)
     rig.state.flushall()
     if kill:
-        rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted") == 1, 30)
+        rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted2") == 1, 30)
         first.kill()
         rig.state.delete(rig.prefix + "adopting")  # its lease runs out
-    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted") == b"1", 90)
+    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted2") == b"1", 90)
     check(rig, traffic)
     if not kill:
         assert rig.opik.writes() == before

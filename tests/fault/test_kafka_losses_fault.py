@@ -110,7 +110,7 @@ def test_a_partition_that_retention_emptied_is_left_behind_though_nothing_new_co
 
 def heard(rig: Rig) -> set[str]:
     """Turns whose thumb is in the state."""
-    return {key.decode().rpartition(":")[2] for key in rig.state.scan_iter(f"{rig.prefix}t:*", count=1_000)}
+    return {key.decode().rpartition(":")[2] for key in rig.state.scan_iter(f"{rig.prefix}t2:*", count=1_000)}
 
 
 def names(first: int, many: int) -> set[str]:

@@ -180,7 +180,7 @@ class RedisState(RedisStore):
     """The same in a Redis of the run's own."""
 
     async def first_due(self) -> int | None:
-        found = await self.redis.zrange(f"{self.prefix}due", 0, 0, withscores=True)
+        found = await self.redis.zrange(f"{self.prefix}due2", 0, 0, withscores=True)
         return int(found[0][1]) if found else None
 
     async def empty(self) -> None:
