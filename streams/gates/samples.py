@@ -107,11 +107,11 @@ class PooledTraces:
         """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
         async with self._state_is_complete():
-            return await self.with_turns(scope, window_seconds, ())
+            return await read_window(self._store, scope, self._clock.now_ms(), window_seconds)
 
-    async def with_turns(self, scope: Scope, window_seconds: int, turns: Sequence[Key]) -> Window:
-        """The same as it stands now, and these turns at the same moment."""
-        return await read_window(self._store, scope, self._clock.now_ms(), window_seconds, turns)
+    async def with_turns(self, scope: Scope, there: Window, turns: Sequence[Key]) -> Window:
+        """The same window as it stands now, and these turns at the same moment."""
+        return await read_window(self._store, scope, there.until_ms, there.seconds, turns)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
@@ -325,7 +325,7 @@ class FrozenSamples:
                 "members": [one.pooled.pack().hex() for one in traces],
                 "inputs": [trace.hex() for trace in inputs],
                 "lost": len(drawn) - len(traces),
-                "traffic": await self._account(scope, window, there, len(drawn), traces, registry.gates),
+                "traffic": await self._account(scope, there, len(drawn), traces, registry.gates),
                 "window_seconds": window,
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
@@ -339,12 +339,12 @@ class FrozenSamples:
         return (theirs, None) if theirs else (content, traces)
 
     async def _account(
-        self, scope: Scope, seconds: int, there: Window, drawn: int, traces: Sequence[SampledTrace], gates: GateDefaults
+        self, scope: Scope, there: Window, drawn: int, traces: Sequence[SampledTrace], gates: GateDefaults
     ) -> TrafficFacts:
         """The window's account. The sample's signals are read in one step with the counts that they are compared with:
         a thumb between two reads would look like a loss."""
         keys = turn_keys(str(one.content["response_id"]) for one in traces)
-        then = await self._traces.with_turns(scope, seconds, keys)
+        then = await self._traces.with_turns(scope, there, keys)
         turns = [decode_turn(stored) for stored in then.turns if stored]
         sampled = {
             "rated": sum(turn.thumbs is not None and turn.thumbs.value != 0 for turn in turns),

@@ -61,9 +61,11 @@ class Scope:
 
 @dataclass
 class Window:
-    """A window's account, and its turns that may be drawn. Of each signal `carry` of the `population` of turns whose
-    record came carry it. `turns`: the stored turns that were asked for beside it."""
+    """The account of the `seconds` up to `until_ms`, and their turns that may be drawn. Of each signal `carry` of the
+    `population` of turns whose record came carry it. `turns`: the stored turns that were asked for beside it."""
 
+    until_ms: int
+    seconds: int
     traffic: Traffic
     drawable: list[PooledTurn]
     population: int
@@ -164,7 +166,7 @@ async def read_window(
         unnamed=unnamed,
         refused=refused,
     )
-    return Window(traffic, drawable, population, carry, seen.values[1:])
+    return Window(now_ms, window_seconds, traffic, drawable, population, carry, seen.values[1:])
 
 
 def _drawable(pools: Iterable[dict[bytes, PooledTurn]], limit: int | None) -> list[PooledTurn]:
