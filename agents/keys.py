@@ -7,8 +7,11 @@ configured prefix (`rg:`), which the store puts in front.
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable
-from typing import Literal
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, Literal
 
 Key = str
 FOREVER = 1 << 46
@@ -425,13 +428,42 @@ FEED_GAPS = KeyFamily(
 )
 
 
+# Names of agents and versions are hashed to seven bytes, since each turn keeps them (contracts §3).
+AGENT_BYTES, VERSION_BYTES = 3, 4
+NAMES: Final = AGENT_BYTES + VERSION_BYTES
+AGENT_TEXT: Final = AGENT_BYTES * 4 // 3
+"""Characters of an agent's hash as text."""
+UNNAMED: Final = bytes(NAMES)
+"""The names of a trace that lacks its agent or its version."""
+REFUSED: Final = b"\xff" * NAMES
+"""The names of an agent version beyond the bound on new ones (`agents.newcomers`)."""
+
+
+@lru_cache(maxsize=4_096)
+def names_of(agent: str, version: str) -> bytes:
+    """Return the hashes of an agent's and of its version's name, seven bytes; UNNAMED where either is empty."""
+    if not agent or not version:
+        return UNNAMED
+    whole = f"{len(agent)}:{agent}:{version}".encode(errors="surrogatepass")
+    return agent_of(agent) + blake2b(whole, digest_size=VERSION_BYTES, person=b"version").digest()
+
+
+def agent_of(agent: str) -> bytes:
+    return blake2b(agent.encode(errors="surrogatepass"), digest_size=AGENT_BYTES, person=b"agent").digest()
+
+
+def spelled(names: bytes) -> str:
+    """Return hashed names as text: the agent's come first, AGENT_TEXT characters."""
+    return urlsafe_b64encode(names).decode().rstrip("=")
+
+
 def turn_key(response_id: str) -> Key:
     return TURN.prefix + response_id
 
 
 def pool_place(vertical: str | None, names: str, hour: int) -> tuple[int, str]:
     """The parts of a pool's key, and of its edge's: of one vertical, or of all (None). `names`: the hashed agent and
-    version as text (`agents.join.versions.spelled`), or the agent alone for any version's turns from production."""
+    version as text (`spelled`), or the agent alone for any version's turns from production."""
     return hour, f"{names}:{'*' if vertical is None else f'={vertical}'}"
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.codec import TraceFacts
-from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
-from agents.keys import KNOWN_VERSION, Key
+from agents.keys import KNOWN_VERSION, REFUSED, UNNAMED, Key, names_of, spelled
 from schemas.verticals import UNREGISTERED
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agents.codec import TraceFacts
-from agents.hashed_names import AGENT_TEXT, REFUSED, UNNAMED, spelled
 from agents.join.counting import HOUR, expiry
 from agents.join.step import Batch, StepContext
 from agents.join.versions import Came, Standing
-from agents.keys import POOL_EDGE, TURN_POOL, Key, pool_place
+from agents.keys import AGENT_TEXT, POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, Key, pool_place, spelled
 from agents.ports import Places
 from evalcore.scoring.sampling import POOL, PooledTurn, turn_hash
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from agents.join.turn import CAUSES, Mark, Signal, Turn, kind_of_origin
-from agents.join.versions import NO_CLASS, tokens
-from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, Key
+from agents.join.versions import PRODUCTION, STATUS, standings
+from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, NAMES, Key, spelled
 from agents.ports import Change
 from schemas.dead_letters import Record
 from schemas.outcomes import State
@@ -31,8 +32,14 @@ registered under a longer one is shown cut."""
 _HASH_DIGITS: Final = 8
 
 
+NO_CLASS: Final = "-"
+LETTERS: Final = "rndp"
+"""The standings' letters in counters, by number."""
+RATED, REROLLED, OF_PRODUCTION = 1, 2, 4
+"""Bits of the digit that follows."""
+
 Counted = tuple[str, str, int]
-"""(vertical, token, second) under which a turn is counted; `agents.join.versions.token` spells tokens, whose first
+"""(vertical, token, second) under which a turn is counted; `token` spells them, whose first
 character is the number of the coverage class, or NO_CLASS."""
 NOWHERE: Final[Sequence[Counted]] = ()
 UNREADABLE: Final = "unreadable"
@@ -64,6 +71,34 @@ def standing(turn: Turn) -> Sequence[Counted]:
     if times and not turn.trace:
         out.append((UNKNOWN, "1", min(times) // 1000))
     return out
+
+
+def tokens(turn: Turn, covered: str, rated: bool, rerolled: bool) -> list[tuple[str, str, int]]:
+    """Return what the turn counts as: (vertical, token, second) for each version, the turn's own first.
+
+    `covered` is the digit of its coverage class, which stands in the token of the turn's own vertical and second.
+    """
+    signals = (RATED if rated else 0) | (REROLLED if rerolled else 0)
+    own = (turn.vertical, turn.time // 1000)
+    if len(turn.versions) == 1 + NAMES:  # nearly all turns
+        return [(own[0], token(covered, turn.versions[0], turn.versions[1:], signals), own[1])]
+    out = []
+    for one in standings(turn):
+        head = one.came | (PRODUCTION if one.production else 0)
+        mine = (one.vertical, one.second) == own and covered != NO_CLASS
+        out.append((one.vertical, token(covered if mine else NO_CLASS, head, one.names, signals), one.second))
+        if mine:
+            covered = NO_CLASS
+    if covered != NO_CLASS:
+        out.append((own[0], covered, own[1]))
+    return out
+
+
+@lru_cache(maxsize=65_536)
+def token(covered: str, head: int, names: bytes, signals: int) -> str:
+    """Return a counter's token: coverage class, standing, digit of signals and environment, names."""
+    digit = signals | (OF_PRODUCTION if head & PRODUCTION else 0)
+    return f"{covered}{LETTERS[head & STATUS]}{digit}{spelled(names)}"
 
 
 def field_of(mark: int, cause: int) -> str:

@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import SignalEvent
-from agents.hashed_names import NAMES
-from agents.join.counting import HOUR
+from agents.join.counting import HOUR, NO_CLASS, RATED, token
 from agents.join.step import Batch, StepContext
 from agents.join.step_data import PreparedTurns
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
-from agents.join.versions import NO_CLASS, RATED, token
-from agents.keys import turn_key
+from agents.keys import NAMES, turn_key
 from agents.ports import Write
 from schemas.signals import DECLARED, REROLL, THUMBS
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agents.codec import TraceFacts
-from agents.hashed_names import NAMES, UNNAMED, spelled
 from agents.join.turn import Turn
+from agents.keys import NAMES, UNNAMED
 
 
 class Came:
@@ -30,11 +30,9 @@ class Came:
     """An accepted record of its end came: it is in the pools, or beyond their edge."""
 
 
-LETTERS: Final = "rndp"
-"""The standings' letters in counters, by number."""
-RATED, REROLLED, PRODUCTION = 1, 2, 4
-"""Bits of the digit that follows."""
-_STATUS, _PRODUCTION, _OWN = 3, 4, 8
+STATUS, PRODUCTION, _OWN = 3, 4, 8
+"""Bits of a stored version's first byte: its standing, whether it is of production, whether second and vertical are the
+turn's own."""
 
 
 class Standing(NamedTuple):
@@ -59,7 +57,7 @@ def standings(turn: Turn) -> list[Standing]:
             second, size = int.from_bytes(stored[at : at + 4], "big"), stored[at + 4]
             vertical = stored[at + 5 : at + 5 + size].decode(errors="surrogatepass")
             at += 5 + size
-        out.append(Standing(names, head & _STATUS, bool(head & _PRODUCTION), second, vertical))
+        out.append(Standing(names, head & STATUS, bool(head & PRODUCTION), second, vertical))
     return out
 
 
@@ -67,7 +65,7 @@ def store(turn: Turn, found: list[Standing]) -> None:
     """Store the turn's versions; the turn's own time and vertical must be set."""
     out = b""
     for one in found:
-        head = one.came | (_PRODUCTION if one.production else 0)
+        head = one.came | (PRODUCTION if one.production else 0)
         if one.second == turn.time // 1000 and one.vertical == turn.vertical:
             out += _own(head, one.names)
         else:
@@ -110,37 +108,6 @@ def _counts(old: Standing, new: Standing) -> bool:
     if {old.came, new.came} == {Came.DEAD, Came.POOLED}:
         return new.second > old.second or (new.came == Came.POOLED and new.second == old.second)
     return new.came > old.came or (new.came == old.came and new.second >= old.second)
-
-
-def tokens(turn: Turn, covered: str, rated: bool, rerolled: bool) -> list[tuple[str, str, int]]:
-    """Return what the turn counts as: (vertical, token, second) for each version, the turn's own first.
-
-    `covered` is the digit of its coverage class, which stands in the token of the turn's own vertical and second.
-    """
-    signals = (RATED if rated else 0) | (REROLLED if rerolled else 0)
-    own = (turn.vertical, turn.time // 1000)
-    if len(turn.versions) == 1 + NAMES:  # nearly all turns
-        return [(own[0], token(covered, turn.versions[0], turn.versions[1:], signals), own[1])]
-    out = []
-    for one in standings(turn):
-        head = one.came | (_PRODUCTION if one.production else 0)
-        mine = (one.vertical, one.second) == own and covered != NO_CLASS
-        out.append((one.vertical, token(covered if mine else NO_CLASS, head, one.names, signals), one.second))
-        if mine:
-            covered = NO_CLASS
-    if covered != NO_CLASS:
-        out.append((own[0], covered, own[1]))
-    return out
-
-
-NO_CLASS: Final = "-"
-
-
-@lru_cache(maxsize=65_536)
-def token(covered: str, head: int, names: bytes, signals: int) -> str:
-    """Return a counter's token: coverage class, standing, digit of signals and environment, names."""
-    digit = signals | (PRODUCTION if head & _PRODUCTION else 0)
-    return f"{covered}{LETTERS[head & _STATUS]}{digit}{spelled(names)}"
 
 
 @lru_cache(maxsize=4_096)

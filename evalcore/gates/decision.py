@@ -66,7 +66,7 @@ class Evidence:
     production: int | None = None
     mismatches: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
-    """Why the sample is not the traffic (`evalcore.gates.traffic`)."""
+    """Why the sample is not the traffic (`evalcore.gates.composition`)."""
     shortage: str = ""
     """Says where the items of too small a sample come from; a reason `insufficient_sample` quotes it."""
 

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 import orjson
 from pydantic import TypeAdapter
@@ -32,12 +33,13 @@ from agents.join.turn import decode_turn
 from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
-from agents.traces import trace_bytes
 from evalcore.gates.composition import (
     ADVERSARIAL,
     GOLDEN,
+    Drawn,
     Part,
     dataset_version,
+    facts_of,
     looked,
     of_part,
     parts,
@@ -48,7 +50,6 @@ from evalcore.gates.composition import (
 )
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
-from evalcore.gates.traffic import Drawn, facts_of
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import NO_ANSWER, NO_INPUT, served
 from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
@@ -134,8 +135,11 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     if record is None or record.value is None:
         return None
     try:
-        content = loads(record.value)
-        metadata, trace = content["metadata"], trace_bytes(content["trace_id"])
+        try:
+            content = orjson.loads(record.value)
+        except orjson.JSONDecodeError:
+            content = loads(record.value)  # half a surrogate pair is in it
+        metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
         turn = turn_hash(content["response_id"])
     except (ValueError, LookupError, TypeError, AttributeError):

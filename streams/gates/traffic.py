@@ -7,21 +7,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from agents.hashed_names import AGENT_TEXT, REFUSED, UNNAMED, names_of, spelled
-from agents.join.counting import CONSUMED, EDGE_SECONDS, GAP, HOUR, UNREADABLE, short_name
-from agents.join.versions import LETTERS, PRODUCTION, RATED, REROLLED, Came
+from agents.join.counting import (
+    CONSUMED,
+    EDGE_SECONDS,
+    GAP,
+    HOUR,
+    LETTERS,
+    OF_PRODUCTION,
+    RATED,
+    REROLLED,
+    UNREADABLE,
+    short_name,
+)
+from agents.join.versions import Came
 from agents.keys import (
+    AGENT_TEXT,
     CONSERVATION,
     COVERAGE,
     COVERAGE_EDGE,
     KNOWN_VERSION,
     POOL_EDGE,
+    REFUSED,
     TURN_POOL,
+    UNNAMED,
     Key,
+    names_of,
     pool_place,
+    spelled,
 )
 from agents.ports import Store
-from evalcore.gates.traffic import BEYOND, Traffic
+from evalcore.gates.composition import BEYOND, Traffic
 from evalcore.scoring.sampling import PooledTurn, in_window
 from schemas.outcomes import Kind
 from streams.queries.coverage import Piece, counted
@@ -56,7 +71,7 @@ class Scope:
             return False
         if self.version is not None:
             return token[3:] == self.names
-        return token[3 : 3 + AGENT_TEXT] == self.names and bool(int(token[2]) & PRODUCTION)
+        return token[3 : 3 + AGENT_TEXT] == self.names and bool(int(token[2]) & OF_PRODUCTION)
 
 
 @dataclass

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.hashed_names import REFUSED, UNNAMED, spelled
-from agents.join.counting import CONSUMED, GAP, GAPS, HOUR, UNREADABLE
-from agents.join.versions import LETTERS, Came
-from agents.keys import CONSERVATION, COVERAGE, POOL_EDGE, TURN_POOL, pool_place
+from agents.join.counting import CONSUMED, GAP, GAPS, HOUR, LETTERS, UNREADABLE
+from agents.join.versions import Came
+from agents.keys import CONSERVATION, COVERAGE, POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, pool_place, spelled
 from agents.ports import Store
 from schemas.answers import Balance, Conservation, SampleBalance
 from schemas.outcomes import State

@@ -13,9 +13,9 @@ from agents.join.counting import (
     HOUR,
     MISSING_SIGNAL,
     MISSING_TRACE,
+    NO_CLASS,
     short_name,
 )
-from agents.join.versions import NO_CLASS
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Clock, Store
 from schemas.answers import Coverage, CoverageAnswer

@@ -6,10 +6,9 @@ import math
 from typing import Any, Protocol
 
 from agents.codec import TraceFacts
-from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
 from agents.join.turn import Turn, decode_turn
 from agents.join.versions import Came, standings
-from agents.keys import POOL_EDGE, TURN_POOL, pool_place, turn_key
+from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled, turn_key
 from agents.ports import Store
 from agents.traces import RESERVED, is_judge_score
 from evalcore.scoring.sampling import number_of, turn_hash

@@ -10,8 +10,7 @@ import redis
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from agents.join.counting import CLASSES
-from agents.join.versions import NO_CLASS
+from agents.join.counting import CLASSES, NO_CLASS
 from rampgate.local.services.kafka import KafkaCluster
 
 TOPICS = ("thumbs", "rerolls", "traces")

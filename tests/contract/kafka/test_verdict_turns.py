@@ -61,7 +61,7 @@ async def log_at() -> AsyncIterator[Callable[[str, str], tuple[VerdictLog, Lease
     def make(bootstrap: str, topic: str) -> tuple[VerdictLog, Leases]:
         access, leases = KafkaAccess((bootstrap,)), Leases()
         producers.append(Producer(access))
-        logs.append(VerdictLog(access, producers[-1], topic, ManualClock(), 86_400_000, leases))  # type: ignore[arg-type] # the twin's keys are plain text
+        logs.append(VerdictLog(access, producers[-1], topic, leases))  # type: ignore[arg-type] # the twin's keys are plain text
         return logs[-1], leases
 
     yield make

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.codec import TraceFacts
+from agents.join.versions import Came
 from streams.opik.traces import OpikTraces
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.memory_ports import MemoryTraces
@@ -63,4 +64,5 @@ def now() -> int:
 
 def facts(rid: str, trace_id: str, project: str, at: int, **metadata: Any) -> TraceFacts:
     words = (str(metadata.get(name, "")) for name in ("vertical", "sub_agent", "category"))
-    return TraceFacts(rid, uuid.UUID(trace_id).bytes, project, *words, at, at + 1_000, False)
+    of_opik = {"production": True, "came": Came.NOT_COME}
+    return TraceFacts(rid, uuid.UUID(trace_id).bytes, project, *words, at, at + 1_000, False, **of_opik)

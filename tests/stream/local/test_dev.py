@@ -80,7 +80,7 @@ def test_strangers_can_use_it_at_once_and_nothing_is_left_behind(
             time.sleep(0.1)
         assert {score.name: score.value for score in scores}["user_signal_thumbs"] == 1.0
         with redis.Redis.from_url(addresses["redis"]) as client:
-            assert client.exists("rg:t:resp_1")
+            assert client.exists("rg:t2:resp_1")
         sdk.end()
     finally:
         process.send_signal(signal.SIGTERM)

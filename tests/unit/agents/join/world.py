@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
-from agents.join.counting import CLASSES, CONSUMED, UNREADABLE
+from agents.join.counting import CLASSES, CONSUMED, NO_CLASS, UNREADABLE
 from agents.join.due_turns import revisit
 from agents.join.step import Agent, Batch, handle
 from agents.join.step_data import Report
 from agents.join.turn import Turn, decode_turn
-from agents.join.versions import NO_CLASS
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, FOREVER, turn_key
 from agents.policy import Policy
 from agents.ports import Ports

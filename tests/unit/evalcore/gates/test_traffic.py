@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
+from evalcore.gates.composition import CHANCE, Drawn, Traffic, facts_of, share_chance
 from evalcore.gates.decision import Evidence, decide
-from evalcore.gates.traffic import CHANCE, Drawn, Traffic, facts_of, share_chance
 from schemas.judges import Milestone
 from schemas.manifests import GateDefaults
 from schemas.verdicts import Code, VerdictLevel

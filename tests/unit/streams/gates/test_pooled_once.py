@@ -13,6 +13,7 @@ import pytest
 
 from agents import thumbs
 from agents.join.sweeping import Placed, bring, notice, peek
+from agents.live.balance import Balance
 from agents.live.judging import LiveJudging
 from evalcore.scoring.cache import MemoryScoreCache
 from schemas.outcomes import Kind
@@ -246,6 +247,13 @@ async def redelivered(one: OneTurn) -> None:
     await one.product.consume()
 
 
+class Uncounted:
+    """Figures that no one looks at."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
 async def live_judging_first(one: OneTurn) -> None:
     """Its judges score the trace as Opik has it, before the record comes."""
     one.in_opik()
@@ -254,7 +262,7 @@ async def live_judging_first(one: OneTurn) -> None:
     product, events = one.product, MemoryScoreEvents()
     live = LiveJudging(
         product.workers[0], POLICY, scorer(Willing(), MemoryScoreCache()), registry, product.opik.get, frozenset(),
-        TOPICS.of(Kind.TRACE), events,
+        TOPICS.of(Kind.TRACE), events, Balance(Uncounted()),
     )  # fmt: skip
     await one.pass_time(MINUTE)
     await live.thumbs([sent])

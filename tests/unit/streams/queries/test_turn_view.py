@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from agents.codec import TraceFacts
-from agents.hashed_names import REFUSED, UNNAMED, names_of, spelled
 from agents.join.turn import Signal, Turn, encode_turn
 from agents.join.versions import Came, Standing
 from agents.join.versions import store as store_versions
-from agents.keys import POOL_EDGE, TURN_POOL, pool_place
+from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled
 from agents.ports import Change, Places
 from evalcore.scoring.sampling import PooledTurn, turn_hash
 from streams.queries.turn_view import TurnNotFound, joined, view_turn
