@@ -161,13 +161,13 @@ POOL_EDGE = KeyFamily(
     owner="agents.gates.pools",
     holds="`edge`: the number from which on turns are left out; `beyond`: how many are",
 )
-KNOWN_VERSION = KeyFamily(
-    f"kv{FORM}:<agent version>",
+KNOWN_NAME = KeyFamily(
+    f"kn{FORM}:<agent version or vertical>",
     type="string",
     life="the lookback window and a day after its last trace",
-    growth="one for each agent version",
+    growth="one for each agent version, and for each vertical that is not registered",
     owner="agents.newcomers",
-    holds="the hour in which the agent version was first heard of: it is known, after a restart too",
+    holds="the hour in which the name was first heard of: it is known, after a restart too",
 )
 FROZEN_SAMPLE = KeyFamily(
     "f:<milestone>:<hash of the request>",

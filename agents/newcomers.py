@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.codec import TraceFacts
-from agents.keys import KNOWN_VERSION, REFUSED, UNNAMED, Key, names_of, spelled
+from agents.keys import KNOWN_NAME, REFUSED, UNNAMED, Key, names_of, spelled
 from schemas.verticals import UNREGISTERED
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -59,6 +59,10 @@ class Names:
         self.heard[name] = min(first, known[0]), max(now // HOUR_MS, known[1])
 
 
+def _vertical_key(vertical: str) -> Key:
+    return KNOWN_NAME.key(f"vertical {vertical}")
+
+
 def _whole(agent: str, version: str) -> str:
     return f"{len(agent)}:{agent}:{version}"
 
@@ -77,29 +81,38 @@ class Newcomers:
 
     async def place(self, found: Collection[TraceFacts], store: Store, now: int, lookback: int) -> Notes:
         """Place traces: each under the vertical and the agent version that its turn is counted under; placed again they
-        stay as they are. Return what to store so that their versions stay known. Raises Unavailable.
+        stay as they are. Return what to store so that their names stay known. Raises Unavailable.
 
-        A version that the state knows is known to this worker too, however many new ones it has heard of this hour.
+        A name that the state knows is known to this worker too, however many new ones it has heard of this hour.
         """
         versions = {(one.agent, one.agent_version) for one in found if not one.names}
-        unheard = [one for one in versions if names_of(*one) != UNNAMED and _whole(*one) not in self._agents.heard]
-        keys = [KNOWN_VERSION.key(spelled(names_of(*one))) for one in unheard]
-        for one, held in zip(unheard, await store.read(keys) if keys else (), strict=True):
+        unheard = {
+            KNOWN_NAME.key(spelled(names_of(*one))): (self._agents, _whole(*one))
+            for one in versions
+            if names_of(*one) != UNNAMED and _whole(*one) not in self._agents.heard
+        }
+        strange = {one.vertical for one in found if not self._is_ours(one.vertical)}
+        unheard |= {_vertical_key(one): (self._verticals, one) for one in strange if one not in self._verticals.heard}
+        for (of, name), held in zip(unheard.values(), await store.read([*unheard]) if unheard else (), strict=True):
             if held:
-                self._agents.remember(_whole(*one), int(held), now)
-        notes = {}
+                of.remember(name, int(held), now)
+        notes: dict[Key, int] = {}
         for facts in found:
             self._placed(facts, now)
             heard = self._agents.heard.get(_whole(facts.agent, facts.agent_version))
             if heard is not None and facts.names not in (UNNAMED, REFUSED):
-                notes[facts.names] = heard[0]
+                notes[KNOWN_NAME.key(spelled(facts.names))] = heard[0]
+            if facts.vertical in self._verticals.heard:
+                notes[_vertical_key(facts.vertical)] = self._verticals.heard[facts.vertical][0]
         expires = now + lookback + DAY_MS
-        return {KNOWN_VERSION.key(spelled(names)): (b"%d" % since, expires) for names, since in notes.items()}
+        return {key: (b"%d" % since, expires) for key, since in notes.items()}
+
+    def _is_ours(self, vertical: str) -> bool:
+        return not vertical or vertical in self.registered or vertical == UNREGISTERED
 
     def _placed(self, facts: TraceFacts, now: int) -> None:
         vertical = facts.vertical
-        ours = not vertical or vertical in self.registered or vertical == UNREGISTERED
-        if not ours and self._verticals.since(vertical, now) is None:
+        if not self._is_ours(vertical) and self._verticals.since(vertical, now) is None:
             facts.vertical = UNREGISTERED
             self.refused("vertical")
         if not facts.names:

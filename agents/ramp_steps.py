@@ -100,7 +100,9 @@ async def answer(
     except (TimeoutError, OutOfTime) as error:
         if isinstance(error, TimeoutError) and not scope.expired():
             raise
-        return await refusal(_too_late(request, time.monotonic() - began))
+        if not any(gate.verdict.verdict is VerdictLevel.FAIL for gate in gates):
+            return await refusal(_too_late(request, time.monotonic() - began))
+        # A gate that ran and failed stands, whatever the next one would have come to.
     halt = await _halt(request, ports)
     verdicts = [gate.verdict for gate in gates]
     decides = of_step(halt, verdicts).deciding

@@ -77,7 +77,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
     validate(TRACES, rows, out.bad, build, out)
     for bad in out.bad:
         facts = lost(records[bad.index], bad.index, now, policy)
-        if facts is not None and facts.ended >= earliest:
+        if facts is not None:
             out.lost.append(facts)
     return out
 
@@ -96,10 +96,12 @@ def lost(record: Record, index: int, now: int, policy: Policy) -> TraceFacts | N
     named = (isinstance(one, str) and 0 < len(one) <= LONGEST for one in (response_id, agent, version))
     if not all(named) or claimed(metadata):
         return None
+    came, ended = Came.DEAD, min(record.timestamp, now)
     try:
         ended = time_ms(event.get("ended_at"), "ended_at", now, policy)
     except ValueError:
-        ended = min(record.timestamp, now)
+        # No one knows that it ended later than an accepted record of the turn.
+        came = Came.RUNNING if event.get("ended_at") is None else Came.NOT_COME
     vertical, environment = (text if isinstance(text, str) else "" for text in map(metadata.get, _SCOPE))
     return TraceFacts(
         response_id=str(response_id),
@@ -115,7 +117,7 @@ def lost(record: Record, index: int, now: int, policy: Policy) -> TraceFacts | N
         agent=str(agent),
         agent_version=str(version),
         production=environment.lower() in PRODUCTION,
-        came=Came.DEAD,
+        came=came,
     )
 
 
@@ -157,7 +159,7 @@ async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext,
         snapshot = context.turns[facts.response_id]
         turn = snapshot.turn
         before = standing_of(turn, facts.names)
-        if facts.came == Came.DEAD:
+        if not facts.trace:
             changed = merge_lost(turn, facts)
         else:
             changed = merge_trace(turn, facts)
@@ -169,7 +171,7 @@ async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext,
         change.checks[turn_key(facts.response_id)] = snapshot.stored
         if changed:
             snapshot.touched = True
-        if changed and facts.came != Came.DEAD:
+        if changed and facts.trace:
             snapshot.trace_came = min(batch.records[facts.index].timestamp, now)
             if not turn.judged:
                 change.due[facts.response_id] = next_check(now, facts.ended, context.policy, first=True)

@@ -147,8 +147,8 @@ class TrafficFacts:
     """How a sample accounts for its window; None where there was none, as before a merge. `eligible` turns are `pooled`
     or `left_out` for a reason, exactly; pooled ones are read, `not_drawn`, or their record is gone. `signals`: rated
     and rerolled. `unattributed`: records of traces whose agent version no one can read, and turns that name no agent or
-    version, of any agent. `refused`: turns of new versions beyond the bound on them, in the hour in which this one was
-    first heard of. `incomplete` says why the sample is not the traffic, empty where it is.
+    version, of any agent. `refused`: turns of new versions beyond the bound on them, in the window up to the
+    hour in which this one was first heard of. `incomplete` says why the sample is not the traffic, empty where it is.
     """
 
     eligible: int | None = None

@@ -32,7 +32,7 @@ def pool(
     if not had and not has:
         return
     counts = has and facts.came == Came.POOLED and after is not None and facts.ended // 1000 >= after.second
-    turn, member = turn_hash(facts.response_id), b""
+    turn, member = turn_hash(facts.response_id, facts.names), b""
     if counts:
         record = batch.records[facts.index]
         member = PooledTurn(

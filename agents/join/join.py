@@ -10,7 +10,8 @@ import msgspec
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.counting import short_name
 from agents.join.turn import CAUSES, DISTRUSTED, MAYBE, NOW, Mark, Signal, Turn, score_of
-from agents.join.versions import noted, seen, standings, store
+from agents.join.versions import Came, noted, seen, standings, store
+from agents.keys import UNNAMED
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -123,6 +124,9 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
     carries the signals' scores, whatever the order of arrival. Each agent version has its own standing in the turn."""
     before = _known(turn)
     versions = standings(turn)
+    if turn.trace == facts.trace and facts.came == Came.POOLED and facts.names not in (b"", UNNAMED):
+        # Its start record named another version.
+        versions = [one for one in versions if one.came != Came.RUNNING or one.names == facts.names]
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
         if turn.trace and not same:

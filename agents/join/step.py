@@ -37,7 +37,8 @@ from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
 from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
 from agents.join.turn import MAYBE, NOW, Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
-from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
+from agents.join.versions import standings
+from agents.keys import FOREVER, NAMES, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Outcome, Ports, Refusal, StateLost, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record, UnreadableRecord
@@ -567,6 +568,8 @@ def turn_expiry(turn: Turn, now: int, policy: Policy) -> int:
     """Return until when a turn may live (ms): as long as its latest event can still be joined, the lookback and an
     hour."""
     last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
+    if len(turn.versions) > 1 + NAMES:  # they are counted by times of their own
+        last = max(last, *(one.second * 1000 for one in standings(turn)))
     return max(last + policy.lookback, now) + HOUR
 
 

@@ -88,7 +88,11 @@ def noted(found: list[Standing], new: Standing) -> list[Standing]:
     names, as where only a trace's end names its agent.
     """
     if new.names == UNNAMED and found and found[0].names != UNNAMED:
-        return found
+        if new.came == Came.RUNNING:
+            return found
+        # No record of their end names them, and this one may be it.
+        ended = [one._replace(came=Came.NOT_COME, second=new.second) for one in found if one.came == Came.RUNNING]
+        return [*(one for one in found if one.came != Came.RUNNING), *ended]
     if found and found[0].names == UNNAMED != new.names:
         return [new]
     for place, old in enumerate(found):

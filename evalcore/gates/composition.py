@@ -193,6 +193,9 @@ def _incomplete(traffic: Traffic, made: Drawn, gates: GateDefaults) -> Iterator[
         read = f"{traffic.unreadable} of the window's {traffic.records} records of traces"
         yield f"{read} do not say of which version they are; {limit}"
     gone = made.drawn - made.read
+    if gone > gates.left_out_share * made.drawn:
+        limit = f"the manifest's left_out_share allows {gates.left_out_share:g} of them"
+        yield f"the records of {gone} of {made.drawn} drawn turns have left their topic; {limit}"
     for name, carry in made.carry.items():
         chance = share_chance(made.population, carry, made.read, made.sampled[name], gone)
         if chance < CHANCE:

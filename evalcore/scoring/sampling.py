@@ -55,9 +55,10 @@ class PooledTurn:
         return (self.stamp, self.partition) > (other.stamp, other.partition)
 
 
-def turn_hash(response_id: str) -> bytes:
-    """Returns the hash under which a turn is pooled."""
-    return blake2b(response_id.encode(errors="surrogatepass"), digest_size=TURN, person=b"sample").digest()
+def turn_hash(response_id: str, version: bytes = b"") -> bytes:
+    """Returns the hash under which a turn of a version is pooled. `version`: its hashed names."""
+    whole = response_id.encode(errors="surrogatepass") + version
+    return blake2b(whole, digest_size=TURN, person=b"sample").digest()
 
 
 def number_of(turn: bytes) -> int:

@@ -30,7 +30,7 @@ from agents.codec import loads
 from agents.gates.ports import Item, Sample
 from agents.join.step import until_recorded
 from agents.join.turn import decode_turn
-from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, turn_keys
+from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, names_of, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
 from evalcore.gates.composition import (
@@ -127,7 +127,7 @@ class PooledTraces:
     async def _complete(self, one: SampledTrace) -> None:
         async with self._opik_lookups:
             found = await self._in_opik(str(one.content.get("trace_id"))) or {}
-        one.content |= {name: found[name] for name in TEXTS if name in found}
+        one.content |= {name: found[name] for name in TEXTS if name in found and name not in one.content}
         one.digest = b""
 
 
@@ -141,7 +141,7 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
             content = loads(record.value)  # half a surrogate pair is in it
         metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
-        turn = turn_hash(content["response_id"])
+        turn = turn_hash(content["response_id"], names_of(metadata["agent_id"], metadata["agent_version"]))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None  # another topic's record
     if (trace, turn, *whose) != (pooled.trace, pooled.turn, scope.agent, scope.version):

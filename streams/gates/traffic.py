@@ -25,7 +25,7 @@ from agents.keys import (
     CONSERVATION,
     COVERAGE,
     COVERAGE_EDGE,
-    KNOWN_VERSION,
+    KNOWN_NAME,
     POOL_EDGE,
     REFUSED,
     TURN_POOL,
@@ -130,7 +130,7 @@ async def read_window(
         [CONSERVATION.key(hour, Kind.TRACE) for hour in hours],
         blocks,
     )
-    known = KNOWN_VERSION.key(scope.names)
+    known = KNOWN_NAME.key(scope.names)
     seen = await store.at_once(
         [known, *turns], [key for keys in lists for key in keys], [TURN_POOL.key(*place) for place in places]
     )
@@ -165,8 +165,8 @@ async def read_window(
             carry[name] += of[Came.POOLED]
             signals[name] += sum(of.values()) - of[Came.RUNNING] + ended.signals[name][Came.RUNNING]
         unnamed += within.unnamed
-        if seen.values[0] and int(seen.values[0]) == hour:
-            refused = whole.refused
+        if seen.values[0] and hour <= int(seen.values[0]):
+            refused += whole.refused
     drawable = _drawable(pools, limit)
     left_out[BEYOND] = cut + sum(map(len, pools)) - len(drawable)
     gaps = sum(fields.get(GAP, 0) for fields in records)

@@ -63,8 +63,9 @@ async def pools_of(response_id: str, turn: Turn, trace: dict[str, Any], store: S
     metadata = trace.get("metadata") or {}
     version = text_of(metadata.get("agent_version"))
     own = names_of(text_of(metadata.get("agent_id")) or "", version or "")
-    out, turn_is = [], turn_hash(response_id)
+    out = []
     for one in standings(turn):
+        turn_is = turn_hash(response_id, one.names)
         why: str | None = WHY.get(one.came)
         if one.names in (UNNAMED, REFUSED):
             why = NAMELESS if one.names == UNNAMED else TOO_NEW

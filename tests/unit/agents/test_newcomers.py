@@ -79,6 +79,15 @@ async def test_registered_verticals_and_known_agents_are_never_turned_away() -> 
     assert found.vertical == "shopping"
 
 
+async def test_a_vertical_that_the_state_knows_is_known_after_a_restart_however_many_new_ones_came_first() -> None:
+    world = world_of(most=1)
+    await world.tell(Kind.TRACE, of_agent(1))
+    world.ports = replace(world.ports, newcomers=Newcomers((), most=0))
+    event = of_agent(1) | {"response_id": "another", "trace_id": trace_id("another")}
+    await world.tell(Kind.TRACE, event, of_agent(2))
+    assert world.coverage() == {("made-up-1", "missing_signal"): 2, (UNREGISTERED, "missing_signal"): 1}
+
+
 async def test_a_version_that_the_state_knows_is_known_after_a_restart_however_many_new_ones_came_first() -> None:
     world = world_of(most=1)
     await world.tell(Kind.TRACE, of_agent(1))

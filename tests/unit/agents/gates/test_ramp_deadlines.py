@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from agents.gates.ports import AskingGate, Item
+from agents.gates.ports import AskingGate, Item, OutOfTime
 from agents.ramp_steps import RampAnswers, answer
 from evalcore.gates.history import Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer
+from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, Verdict, VerdictLevel
 from tests.unit.agents.gates.ramp_answers_rig import (
     NOW,
@@ -44,6 +45,26 @@ class Timed(Scripted):
         assert within is not None
         self.given.append(within)
         return await super().score(gate, judges, items, within)
+
+
+class Slowing(Scripted):
+    """Answers the first gate, and is too slow for the second."""
+
+    async def score(
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
+        if gate.milestone is Milestone.PRE_FULL:
+            raise OutOfTime
+        return await super().score(gate, judges, items, within)
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_gate_that_failed_stands_also_where_the_next_one_runs_out_of_time(failed: bool) -> None:
+    slowing = Slowing(scores={"helpfulness": 0.0} if failed else {})
+    found = verdict(slowing, from_percent=0, to_percent=100, deadline_seconds=600)
+    assert found.verdict is VerdictLevel.FAIL
+    assert [gate.milestone for gate in found.gates] == ([Milestone.PRE_RAMP] if failed else [])
+    assert (Code.DEADLINE_EXCEEDED in codes(found)) is not failed
 
 
 def test_a_request_whose_time_is_over_when_deciding_begins_asks_no_judge() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.keys import pool_place
+from agents.keys import names_of, pool_place
 from evalcore.scoring.sampling import PooledTurn, turn_hash
 from schemas.outcomes import Kind
 from streams.gates.traffic import Scope, Window, read_window
@@ -44,7 +44,7 @@ async def test_a_place_says_where_the_turns_record_lies() -> None:
     await world.tell(Kind.TRACE, of_version("a"), partition=0)
     (one,) = await drawn(world)
     assert (one.trace.hex(), one.ended, one.partition) == (trace_id("a").replace("-", ""), NOW, 0)
-    assert one.turn == turn_hash("a")
+    assert one.turn == turn_hash("a", names_of("assistant", "v1"))
     record = world.log.records[world.topics.of(Kind.TRACE), one.partition, one.offset]
     assert record.value is not None
     assert trace_id("a").encode() in record.value

@@ -13,6 +13,7 @@ import pytest
 from agents.join.rebuilding import adopt
 from agents.join.sweeping import notice
 from agents.join.versions import Came
+from agents.keys import names_of
 from agents.newcomers import Newcomers
 from evalcore.scoring.sampling import turn_hash
 from schemas.outcomes import Kind
@@ -143,7 +144,7 @@ async def test_however_a_turn_was_known_its_last_record_is_in_the_pool_once(
     if rated:
         await world.tell(Kind.THUMBS, thumb("r", "down"))
     found = await window(world)
-    (one,) = [place for place in found.drawable if place.turn == turn_hash("r")]
+    (one,) = [place for place in found.drawable if place.turn == turn_hash("r", names_of("assistant", "v1"))]
     assert one.offset == len(world.logs[Kind.TRACE, 0]) - 1, "by its last record"
     assert one.trace.hex() == trace_id("r").replace("-", "")
     many = len(found.drawable)
@@ -263,3 +264,73 @@ async def test_members_that_were_removed_by_hand_show_in_the_sum() -> None:
     found = (await window(world)).traffic
     assert found.difference == 4
     assert found.eligible - found.pooled - sum(found.left_out.values()) == 4
+
+
+@pytest.mark.parametrize("named", [{}, {"agent_id": "assistant"}], ids=["no names", "no version"])
+async def test_an_end_that_names_no_version_leaves_the_turn_that_its_start_named_out(named: dict[str, str]) -> None:
+    """As on a path of errors that forgets the metadata: else such turns vanish for an hour."""
+    world = World()
+    nameless = event() | {"metadata": {"vertical": "shopping", **named}}
+    await world.tell(Kind.TRACE, started(), nameless)
+    found = (await window(world)).traffic
+    assert (found.eligible, found.pooled, found.left_out) == (1, 0, {"record_not_come": 1})
+
+
+async def test_a_trace_that_ends_as_another_version_is_that_versions_alone() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, started(), event(version="v2"))
+    world.wait(HOUR + MINUTE)
+    assert (await window(world)).traffic.eligible == 0
+    assert (await window(world, "v2")).traffic.pooled == 1
+
+
+@pytest.mark.parametrize("later", [10 * MINUTE, 6 * HOUR])
+async def test_a_dead_letter_that_is_mended_is_pooled_however_late(later: int) -> None:
+    world = World()
+    bad = event()
+    bad["metadata"]["category"] = "x" * 200
+    await world.tell(Kind.TRACE, bad)
+    world.wait(later)
+    await world.tell(Kind.TRACE, bad)
+    assert (await window(world, seconds=86_400)).traffic.left_out == {"dead_lettered": 1}
+    await world.tell(Kind.TRACE, event())
+    found = (await window(world, seconds=86_400)).traffic
+    assert (found.eligible, found.pooled, found.left_out, found.difference) == (1, 1, {}, 0)
+
+
+@pytest.mark.parametrize("end", [None, "yesterday"])
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_dead_letter_of_no_known_end_takes_no_turn_out_whose_end_came(end: str | None, first: bool) -> None:
+    world = World()
+    bad = event() | {"ended_at": end, "project_name": None}
+    for one in (bad, event()) if first else (event(), bad):
+        world.wait(3 * SECOND)
+        await world.tell(Kind.TRACE, one)
+    found = (await window(world)).traffic
+    assert (found.eligible, found.pooled, found.left_out) == (1, 1, {})
+
+
+async def test_dead_letters_of_long_ago_that_say_whose_they_are_are_readable() -> None:
+    world = World()
+    old = event("old", NOW - 30 * 24 * HOUR)
+    old["metadata"]["category"] = "x" * 200
+    await world.tell(Kind.TRACE, old, event())
+    found = (await window(world)).traffic
+    assert (found.records, found.unreadable, found.left_out) == (2, 0, {})
+
+
+async def test_two_versions_of_one_turn_are_two_turns_of_the_agents_production() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, event(), event(version="v2", trace_id=str(uuid.uuid4())))
+    await world.tell(Kind.TRACE, event(at=NOW + SECOND, version="v3", trace_id=str(uuid.uuid4())))
+    found = await window(world, None)
+    assert (found.traffic.eligible, len(found.drawable), found.traffic.difference) == (3, 3, 0)
+
+
+async def test_turns_that_were_refused_before_a_version_was_known_are_stated() -> None:
+    world = World()
+    world.ports = replace(world.ports, newcomers=Newcomers(("shopping",), most=0))
+    await world.tell(Kind.TRACE, event("refused", NOW - HOUR))
+    world.ports = replace(world.ports, newcomers=Newcomers(("shopping",)))
+    await world.tell(Kind.TRACE, event())
+    assert (await window(world, seconds=3 * 3_600)).traffic.refused == 1

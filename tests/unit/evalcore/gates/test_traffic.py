@@ -48,6 +48,12 @@ def test_what_is_missing_is_said_and_fails_the_gate(traffic: Traffic, said: str)
     assert made.reasons[0].code is Code.SAMPLE_INCOMPLETE
 
 
+def test_a_sample_whose_records_have_left_their_topic_is_not_the_traffic() -> None:
+    (why,) = account(Traffic(100, 100, signals=NONE), Drawn(100, 94, 100, NONE, NONE))
+    assert "6 of 100 drawn turns have left their topic" in why
+    assert account(Traffic(100, 100, signals=NONE), Drawn(100, 95, 100, NONE, NONE)) == ()
+
+
 def test_the_bounds_are_the_manifests_and_not_passed_by_reaching_them() -> None:
     out = Traffic(100, 95, {"not_ended": 5}, signals=NONE, records=100, unreadable=1)
     assert account(out, Drawn(95, 95, 95, NONE, NONE)) == ()

@@ -126,6 +126,21 @@ async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
     assert whole == [3], "what Opik said is not in the record's hash: such an item's prompts are made each time"
 
 
+async def test_what_a_record_says_is_not_replaced_by_what_opik_has() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    values = [event(clock, 0, output="said last")]
+    await come(store, clock, values)
+
+    async def opik(trace_id: str) -> dict[str, Any]:
+        return {"input": "hi", "output": "said before"}
+
+    (item,) = (
+        await pooled(store, Records(values), clock, opik=opik).frozen(asked(), Milestone.PRE_RAMP, built())
+    ).items
+    assert (item.source["input"], item.source["output"]) == ("hi", "said last")
+
+
 async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_again() -> None:
     """Frozen for its own run; refreshed more often than the week that is asked for: with every request."""
     clock = ManualClock()

@@ -105,14 +105,14 @@ async def test_a_turn_says_that_it_is_in_its_versions_pool_or_beyond_the_edge() 
     names = names_of("a", "v1")
     store_versions(turn, [Standing(names, Came.POOLED, True, 7_200, "")])
     store, place = store_with(turn), pool_place(None, spelled(names), 2)
-    member = PooledTurn(turn_hash("r"), 7_200_000, TRACE.bytes, 0, 5).pack()
+    member = PooledTurn(turn_hash("r", names), 7_200_000, TRACE.bytes, 0, 5).pack()
     opik = Opik({str(TRACE): {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}}, {})
 
     async def said() -> tuple[bool, str]:
         (pool,) = (await view_turn("r", store, opik)).pools
         return pool.pooled, pool.why or ""
 
-    places = Places(POOL_EDGE.key(*place), 2**45, 600, {turn_hash("r"): (False, member)})
+    places = Places(POOL_EDGE.key(*place), 2**45, 600, {turn_hash("r", names): (False, member)})
     await store.apply(Change(places={TURN_POOL.key(*place): places}))
     assert await said() == (True, "")
     await store.apply(Change(counts={POOL_EDGE.key(*place): (2**45, {"edge": 1})}))
