@@ -18,6 +18,7 @@ from aiokafka.structs import OffsetAndMetadata
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 
+from agents.keys import CONSERVATION
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
 from benchmarks.sink_client import Sink
 from evalcore.registry.disk import today
@@ -173,7 +174,7 @@ class Lab:
         with redis.Redis.from_url(self.ours.url) as store:
             pipe = store.pipeline(transaction=False)
             for at in range(hour - WINDOW_HOURS, hour + 2):
-                pipe.hget(f"rg:k:{at}:{kind}", field)
+                pipe.hget("rg:" + CONSERVATION.key(at, kind), field)
             return sum(int(found or 0) for found in pipe.execute())
 
     def committed(self, group: str, topic: str) -> int:

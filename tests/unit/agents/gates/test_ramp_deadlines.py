@@ -60,7 +60,7 @@ class Slowing(Scripted):
 
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_gate_that_failed_stands_also_where_the_next_one_runs_out_of_time(failed: bool) -> None:
-    slowing = Slowing(scores={"helpfulness": 0.0} if failed else {})
+    slowing = Slowing(scores={"ux_quality": 0.0} if failed else {})
     found = verdict(slowing, from_percent=0, to_percent=100, deadline_seconds=600)
     assert found.verdict is VerdictLevel.FAIL
     assert [gate.milestone for gate in found.gates] == ([Milestone.PRE_RAMP] if failed else [])
