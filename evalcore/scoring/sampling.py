@@ -12,11 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from heapq import nsmallest
+from typing import Any
 
 POOL = 600
 """Turns that a pool keeps: what the largest production sample takes (PC5 §5.5: 500 to 1,000 with the other parts)."""
 _BITS = 44
-_LAYOUT = struct.Struct(">8sQ16sIQQ")
+_LAYOUT = struct.Struct(">8sHI16sHHIHI")
+"""Of a member: 44 bytes, since an allocator rounds 45 up to 64. Times and offsets take six."""
+_LOW = 32
 TURN = 8
 """Bytes of a turn's hash, with which a member begins."""
 
@@ -38,11 +41,18 @@ class PooledTurn:
         return number_of(self.turn)
 
     def pack(self) -> bytes:
-        return _LAYOUT.pack(self.turn, self.ended, self.trace, self.partition, self.offset, self.stamp)
+        mask = (1 << _LOW) - 1
+        ended, offset, stamp = ((one >> _LOW, one & mask) for one in (self.ended, self.offset, self.stamp))
+        return _LAYOUT.pack(self.turn, *ended, self.trace, self.partition, *offset, *stamp)
 
     @classmethod
     def unpack(cls, member: bytes) -> PooledTurn:
-        return cls(*_LAYOUT.unpack(member))
+        return cls._of(_LAYOUT.unpack(member))
+
+    @classmethod
+    def _of(cls, fields: tuple[Any, ...]) -> PooledTurn:
+        turn, ended, rest, trace, partition, offset, of_offset, stamp, of_stamp = fields
+        return cls(turn, ended << _LOW | rest, trace, partition, offset << _LOW | of_offset, stamp << _LOW | of_stamp)
 
     def later(self, other: PooledTurn) -> bool:
         """Tells whether this counts instead of another place of the turn: of traces the one that ended last, of a
@@ -77,8 +87,8 @@ def in_window(pool: Iterable[bytes], since: int, until: int) -> dict[bytes, Pool
     """Returns the pool's turns that ended after the second `since` and by the second `until`, by their hashes."""
     found: dict[bytes, PooledTurn] = {}
     for fields in _LAYOUT.iter_unpack(b"".join(pool)):
-        if since < fields[1] // 1000 <= until:
-            one = PooledTurn(*fields)
+        if since < (fields[1] << _LOW | fields[2]) // 1000 <= until:
+            one = PooledTurn._of(fields)
             known = found.get(one.turn)
             if known is None or one.later(known):
                 found[one.turn] = one

@@ -80,7 +80,7 @@ for i = 1, #pools, 4 do
   call('PEXPIREAT', key, pools[i + 1])
 end
 local function later(a, b)
-  local x, y = {struct.unpack('>I8I4I4I4I4I4I8I8', a, 9)}, {struct.unpack('>I8I4I4I4I4I4I8I8', b, 9)}
+  local x, y = {struct.unpack('>I6I4I4I4I4I2I6I6', a, 9)}, {struct.unpack('>I6I4I4I4I4I2I6I6', b, 9)}
   for i = 1, 5 do
     if x[i] ~= y[i] then return x[i] > y[i] end
   end
