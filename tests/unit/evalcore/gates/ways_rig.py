@@ -249,9 +249,14 @@ class DrawnWorld(World):
         self.datasets = {"golden": asked_of, "shop-eval": asked_of}
 
     async def publish(self) -> None:
+        last: dict[str, dict[str, Any]] = {}
+        for one in sorted(self.drawn.traces, key=lambda one: datetime.fromisoformat(one["ended_at"])):
+            last[one["trace_id"]] = one
         for place, one in enumerate(self.drawn.traces):
-            known = {"event_id": str(place), "response_id": one["trace_id"], "project_name": "p"}
-            self.topic.append({**known, "started_at": one["ended_at"], **one})
+            # An event has a turn, and a trace belongs to one: to that of its last record.
+            turn = last[one["trace_id"]].get("response_id") or one["trace_id"]
+            known = {"event_id": str(place), "project_name": "p", "started_at": one["ended_at"]}
+            self.topic.append({**known, **one, "response_id": turn})
         if self.topic:
             await come(self.store, self.clock, self.topic)
 
