@@ -55,11 +55,10 @@ class PooledTurn:
         return cls(turn, ended << _LOW | rest, trace, partition, offset << _LOW | of_offset, stamp << _LOW | of_stamp)
 
     def later(self, other: PooledTurn) -> bool:
-        """Tells whether this counts instead of another place of the turn: of traces the one that ended last, of a
-        trace's records the later one."""
-        ours, theirs = (self.ended, self.trace), (other.ended, other.trace)
-        if ours != theirs:
-            return ours > theirs
+        """Tells whether this counts instead of another place of the turn: the one that ended last, of those that ended
+        together the later record."""
+        if self.ended != other.ended:
+            return self.ended > other.ended
         if self.partition == other.partition:
             return self.offset > other.offset
         return (self.stamp, self.partition) > (other.stamp, other.partition)

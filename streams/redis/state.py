@@ -81,9 +81,7 @@ for i = 1, #pools, 4 do
 end
 local function later(a, b)
   local x, y = {struct.unpack('>I6I4I4I4I4I2I6I6', a, 9)}, {struct.unpack('>I6I4I4I4I4I2I6I6', b, 9)}
-  for i = 1, 5 do
-    if x[i] ~= y[i] then return x[i] > y[i] end
-  end
+  if x[1] ~= y[1] then return x[1] > y[1] end
   if x[6] == y[6] then return x[7] > y[7] end
   if x[8] ~= y[8] then return x[8] > y[8] end
   return x[6] > y[6]

@@ -65,10 +65,10 @@ def test_of_a_turns_places_the_one_that_ended_last_counts_then_the_later_record(
     early, late = bytes(16), bytes([1]) * 16
     order = [
         place(turn, 5, 9, trace=late),
-        place(turn, 6, 1, trace=early),
-        place(turn, 6, 2, trace=late),
+        place(turn, 6, 1, trace=late),
+        place(turn, 6, 2, trace=early),
         place(turn, 6, 3, trace=late, stamp=1),
-        place(turn, 6, 1, trace=late, stamp=2, partition=1),
+        place(turn, 6, 1, trace=early, stamp=2, partition=1),
     ]
     for at, one in enumerate(order):
         for other in order[at + 1 :]:
