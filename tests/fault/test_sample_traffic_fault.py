@@ -210,7 +210,7 @@ def killed(gates: GateRig) -> None:
 
 
 def posted_again(gates: GateRig) -> None:
-    """By producers that begin anew: all of it, in its order."""
+    """By producers that begin again: all of it, in its order."""
     gates.rig.send(list(gates.rig.sent))
 
 

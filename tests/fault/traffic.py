@@ -88,7 +88,7 @@ class Traffic:
         if not turn.version or turn.trace_in != "event":
             return usual
         ended, roll = iso(turn.ended), dice.random()
-        # What a session is told of a turn that runs is for other tests.
+        # What a session knows of a turn that runs is for other tests.
         start = trace_of(replace(turn, session=""), {"ended_at": None, "output": None})
         others = [message for message in usual if message.topic != "traces"]
         if roll < mix.unended:

@@ -183,7 +183,7 @@ def answer_of(trace: Trace, post: Post, now: int) -> str | None:
 
 
 def really_said(own: Iterable[Trace]) -> str | None:
-    """What the trace that ended last said in the end, whoever knows of it."""
+    """What the trace that ended last said in the end, however it is known."""
     said: list[tuple[int, int, str | None]] = []
     for trace in own:
         said += [(post.ended, post.at, post.output) for post in trace.posts if post.ended is not None and post.texts]

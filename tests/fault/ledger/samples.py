@@ -116,7 +116,7 @@ def sample_differences(
             yield from (f"{name}: {line}" for line in _of_items(sample, shown.get(name, Counter())))
         if name.startswith(CLOSING):
             if sample is None:
-                yield f"{name}: no sample is told of"
+                yield f"{name}: the verdict has no sample"
                 continue
             must = traffic(records, request, sent)
             yield from (f"{name}: {line}" for line in _of_closing(must, sample, shown.get(name, Counter())))

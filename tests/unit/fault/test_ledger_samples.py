@@ -137,4 +137,4 @@ def test_what_judges_were_shown_wrongly_is_a_difference(shown: list[tuple[str, s
 def test_a_closing_request_without_a_sample_is_a_difference() -> None:
     run = Run()
     run.sample = None  # type: ignore[assignment]
-    assert run.differences() == ["closing-1: no sample is told of"]
+    assert run.differences() == ["closing-1: the verdict has no sample"]

@@ -296,7 +296,7 @@ WAYS: tuple[Way, ...] = (
 
 
 async def came_to_pass(way: Way, *, rated: bool) -> OneTurn:
-    """Rated in the end, or not: then what was said of it is taken back."""
+    """Rated in the end, or not: then its rating is taken back."""
     one = OneTurn()
     await way(one)
     await one.pass_time()
