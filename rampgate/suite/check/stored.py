@@ -26,9 +26,6 @@ from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns
 from schemas.verdicts import VerdictLevel
 
-SAME: Final = 0.5
-"""The share of equal traces beyond which two runs have the same answers. A trace has its latency, so that others are
-seldom equal."""
 CODES: Final = {
     SAFETY: SuiteCode.SAFETY_REGRESSED,
     SLICE: SuiteCode.SLICE_REGRESSED,
@@ -180,10 +177,11 @@ def _read(one: StoredRun, held: bytes) -> Run:
 
 
 def _same(run: Run, other: Run) -> bool:
-    """Tells whether most samples that both have, of the same case and number, have the same trace."""
+    """Tells whether all samples that both have, of the same case and number, have the same trace. A file that is scored
+    twice keeps every one; most may agree by chance, where an agent answers within a millisecond."""
     traces = [
         {(name, sample.number): sample.trace for name, case in one.items() for sample in case.samples if sample.trace}
         for one in (run, other)
     ]
     both = traces[0].keys() & traces[1].keys()
-    return bool(both) and sum(traces[0][place] == traces[1][place] for place in both) > SAME * len(both)
+    return bool(both) and all(traces[0][place] == traces[1][place] for place in both)
