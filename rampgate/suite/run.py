@@ -118,7 +118,8 @@ class Running:
             "comparison": document(compared) if compared is not None else None,
             "again": _again(options, compared),
         }
-        told["verdict"] = verdict_of(told, samples, opened.suite.file.score, opened.judges)
+        first = options.first_run or options.label == MAIN
+        told["verdict"] = verdict_of(told, samples, opened.suite.file.score, opened.judges, first=first)
         keep_run(
             self.store, told, opened.judges, results, options.label, self.began, baseline, options.only or ""
         )  # fmt: skip
@@ -151,7 +152,10 @@ class Running:
 
     def _baseline(self) -> Baseline | None:
         options, name = self.options, self.opened.suite.file.suite
-        return baseline_of(options.baseline, self.store, name, self.out.parent, options.label, smoke=options.smoke)
+        blind = bool(self.opened.judges) and self.opened.settings.model_url is None
+        return baseline_of(
+            options.baseline, self.store, name, self.out.parent, options.label, smoke=options.smoke, blind=blind
+        )
 
     @property
     def _reading(self) -> Callable[[Path], Suite]:
