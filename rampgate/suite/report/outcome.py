@@ -38,6 +38,12 @@ class Stopped(NamedTuple):
         return Section("Why it is no pass", notes=[self.message])
 
 
+def dropped_words(run: Mapping[str, Any]) -> str:
+    """Says which parts of main's candidate this one's suite file does not name; empty where it has all."""
+    dropped = run.get("dropped_parts")
+    return f"parts that main has and this candidate's suite file lacks: {', '.join(dropped)}" if dropped else ""
+
+
 def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""

@@ -97,7 +97,7 @@ def judged(folder: Path, url: str) -> Path:
     return written(
         folder,
         [case(number) for number in range(CASES)],
-        candidate={"url": url, "at_once": AT_ONCE, "parts": {"model": {"value": "m-1"}}},
+        candidate={"url": url, "at_once": AT_ONCE, "parts": {"code": {"value": "r1"}}},
         judges=["helpfulness"],
         score="helpfulness",
         samples=SAMPLES,
