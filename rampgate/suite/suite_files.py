@@ -97,6 +97,7 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     theirs, home = path, folder
     if proposed is not None:
         theirs, home = proposed / path.name, proposed
+        checkout = _checkout_of(proposed)
         if theirs.exists() and not (theirs.is_file() and theirs.resolve().is_relative_to(proposed.resolve())):
             raise BadFile(
                 f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there"
@@ -104,6 +105,8 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
         ours = file.candidate.parts
         file = file.model_copy(update={"candidate": file_as(SuiteFile, theirs).candidate})
         dropped = tuple(sorted(set(ours) - set(file.candidate.parts)))
+        if file.candidate.url is None and not (home / file.candidate.folder).resolve().is_relative_to(checkout):
+            raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
     for field, named in (("safety", file.safety), ("slices", file.slices)):
@@ -118,6 +121,17 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     return Suite(
         file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "", dropped
     )
+
+
+def _checkout_of(proposed: Path) -> Path:
+    """The root of the folder's checkout. Raises BadFile for a link on the way from there: it could lead to the target's
+    folder, which would be judged in its place."""
+    for one in (proposed.absolute(), *proposed.absolute().parents):
+        if one.is_symlink():
+            raise BadFile(f"{proposed}: {one} is a link; a proposal's suite stands in a folder of its own checkout")
+        if (one / ".git").exists():
+            return one.resolve()
+    return Path("/")
 
 
 def files_of(part: Part | None, folder: Path) -> list[Path]:
