@@ -45,12 +45,11 @@ def read_tree(root: Path) -> Tree:
         raise NotADirectoryError(f"{root}: no such folder")
     files: dict[str, bytes] = {}
     refused: dict[str, str] = {}
-    home = root.resolve()
-    around = root.absolute().parent.resolve()
+    home, around = (Path(os.path.realpath(one)) for one in (root, root.absolute().parent))
     for name in _names(root):
         path = Path(os.path.normpath(root / name))
         try:
-            if not path.resolve().is_relative_to(around if name.startswith("..") else home):
+            if not Path(os.path.realpath(path)).is_relative_to(around if name.startswith("..") else home):
                 refused[name] = "is a link that leads out of the registry: put the file itself there"
                 continue
             files[name] = read(path)

@@ -106,8 +106,7 @@ def test_what_other_cases_started_goes_on(folder: Path) -> None:
             await asyncio.gather(*(candidate.answer({"input": str(file)}) for file in (first, second)))
             one, _ = candidate.waiting
             os.kill(one.pid, signal.SIGKILL)
-            while one.poll() is None:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(one.wait)
             assert runs(first)
             assert runs(second)
             await candidate.answer({"input": str(folder / "third.pid")})
