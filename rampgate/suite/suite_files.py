@@ -93,7 +93,8 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names. `fetched`
     gives the items of a suite whose cases are a dataset. With `proposed`, a folder, the candidate is the one that the
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
-    file, folder, dropped = file_as(SuiteFile, path), path.parent, ()
+    file, folder = file_as(SuiteFile, path), path.parent
+    dropped: tuple[str, ...] = ()
     theirs, home = path, folder
     if proposed is not None:
         theirs, home = proposed / path.name, proposed
