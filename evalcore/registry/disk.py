@@ -39,7 +39,8 @@ def read_tree(root: Path) -> Tree:
     """Reads the registry at `root`. Raises NotADirectoryError when `root` is no folder.
 
     It also reads files that only have a wrong name, so that validation can tell them from unrelated files. A link that
-    leads out of the registry is refused unread: messages quote what they find wrong.
+    leads out of the registry is refused unread, since messages quote what they find wrong; but for the manifest's, which
+    is written through.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root}: no such folder")
@@ -49,7 +50,8 @@ def read_tree(root: Path) -> Tree:
     for name in _names(root):
         path = Path(os.path.normpath(root / name))
         try:
-            if not Path(os.path.realpath(path)).is_relative_to(around if name.startswith("..") else home):
+            inside = Path(os.path.realpath(path)).is_relative_to(around if name.startswith("..") else home)
+            if not inside and name != MANIFEST:
                 refused[name] = "is a link that leads out of the registry: put the file itself there"
                 continue
             files[name] = read(path)
