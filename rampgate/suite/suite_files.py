@@ -221,12 +221,14 @@ def _unnamed(told: Candidate, home: Path) -> str:
         words = [f"{module}.py", f"{module}/__init__.py"]
     else:
         words = [*(told.command or ())]
-    here = [folder / word for word in words if not Path(word).is_absolute() and (folder / word).is_file()]
+    # A word may be longer than a name can be.
+    here = [folder / one for one in words if not one.startswith("/") and os.path.isfile(folder / one)]  # noqa: PTH113
     if not here:
         return "" if CODE in told.parts else (told.url or told.entry or " ".join(words))
     named = {path.resolve() for part in told.parts.values() for path in files_of(part, home)}
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if one not in NO_CODE)
+        here += [Path(at, one) for one in folders if Path(at, one).is_symlink()]  # no part has what it leads to
         here += [Path(at, name) for name in sorted(names) if here[0].suffix and name.endswith(here[0].suffix)]
     return next((one.relative_to(folder).as_posix() for one in here if one.resolve() not in named), "")
 

@@ -72,7 +72,7 @@ def test_it_is_said_that_no_answer_is_kept_and_what_to_do(folder: Path) -> None:
     path = desk(folder, command=["echo", "good"])
     shown = CliRunner().invoke(app, ["suite", "run", str(path), *MAIN])
     assert "no answer is kept: echo good is in no part" in shown.stdout
-    path = desk(folder, command=["echo", "good"], parts={"code": {"value": "1.2"}})
+    path = desk(folder, command=["echo", "good" * 100], parts={"code": {"value": "1.2"}})
     assert "no answer is kept" not in CliRunner().invoke(app, ["suite", "run", str(path), *MAIN]).stdout
 
 
