@@ -38,8 +38,9 @@ _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTE
 def read_tree(root: Path) -> Tree:
     """Reads the registry at `root`. Raises NotADirectoryError when `root` is no folder.
 
-    It also reads files that only have a wrong name, so that validation can tell them from unrelated files. A link out of
-    the registry is refused unread, since messages quote what is wrong; but for the manifest's, which is written through.
+    It also reads files that only have a wrong name, so that validation can tell them from unrelated files. A link out
+    of the registry is refused unread, since messages quote what is wrong; but for the manifest's: it is written
+    through.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root}: no such folder")
