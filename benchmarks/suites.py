@@ -85,7 +85,7 @@ def one_round(cases: int, url: str) -> dict[str, float]:
 
 def command(folder: Path, url: str) -> dict[str, float]:
     """Seconds, CPU and memory of one command, start of the interpreter included."""
-    words = [sys.executable, "-m", "rampgate", "suite", "run", str(folder / "suite.yaml"), "--json"]
+    words = [sys.executable, "-m", "rampgate", "suite", "run", str(folder / "suite.yaml"), "--first-run", "--json"]
     words += ["--configs", str(ROOT / "configs")]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAMPGATE_")}
     environment |= {

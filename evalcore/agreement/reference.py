@@ -70,13 +70,24 @@ def verified(entries: Iterable[Mapping[str, Any]]) -> list[Entry]:
 
 def bounds(file: AgreementFile, entries: Iterable[Entry], today: date) -> dict[str, Bound]:
     """Returns what each category has to reach, and where nothing can clear its threshold, why not."""
-    known = {entry["category"] for entry in entries}
+    entries = list(entries)
+    known, cut = {entry["category"] for entry in entries}, cut_off(file, entries)
 
     def bound(category: str, stated: CategoryAgreement) -> Bound:
-        wrong = _wrong(stated, category in known, today)
+        wrong = cut.get(category) or _wrong(stated, category in known, today)
         return Bound(stated.level, float(stated.threshold), stated.baseline_source, wrong)
 
     return {category: bound(category, stated) for category, stated in file.categories.items()}
+
+
+def cut_off(file: AgreementFile, entries: Iterable[Entry]) -> dict[str, str]:
+    """Returns why not, by category, where a threshold rests on an entry that the set has not: a chain whose end was cut
+    off, or that was written again from there on, holds by itself."""
+    there = {entry["hash"] for entry in entries}
+    why = "reference: the set has no such entry, on which the threshold rests: it was cut off, or written again"
+    return {
+        name: why for name, one in file.categories.items() if one.reference is not None and one.reference not in there
+    }
 
 
 def _wrong(stated: CategoryAgreement, had_a_round: bool, today: date) -> str:

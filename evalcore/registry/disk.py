@@ -38,15 +38,23 @@ _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTE
 def read_tree(root: Path) -> Tree:
     """Reads the registry at `root`. Raises NotADirectoryError when `root` is no folder.
 
-    It also reads files that only have a wrong name, so that validation can tell them from unrelated files.
+    It also reads files that only have a wrong name, so that validation can tell them from unrelated files. A link out
+    of the registry is refused unread, since messages quote what is wrong; but for the manifest's: it is written
+    through.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root}: no such folder")
     files: dict[str, bytes] = {}
     refused: dict[str, str] = {}
+    home, around = (Path(os.path.realpath(one)) for one in (root, root.absolute().parent))
     for name in _names(root):
+        path = Path(os.path.normpath(root / name))
         try:
-            files[name] = read(Path(os.path.normpath(root / name)))
+            inside = Path(os.path.realpath(path)).is_relative_to(around if name.startswith("..") else home)
+            if not inside and name != MANIFEST:
+                refused[name] = "is a link that leads out of the registry: put the file itself there"
+                continue
+            files[name] = read(path)
         except FileNotFoundError:
             refused[name] = "is a link that leads nowhere, or was removed just now"
         except OSError as error:

@@ -112,6 +112,9 @@ def run_command(
     only: Annotated[Only | None, typer.Option(help="half a run: have answers made, or score those of a file")] = None,
     answers: Annotated[Path | None, typer.Option(help="with --only: the file of answers")] = None,
     label: Annotated[str, typer.Option(help="what the run is kept as; `main`: it becomes the baseline")] = "",
+    first_run: Annotated[
+        bool, typer.Option("--first-run", help="let it pass without a baseline, as main may, where there can be none")
+    ] = False,
     canary: Annotated[
         Path | None, typer.Option(help="where the ramp-step requests of a full run that passed go, JSON Lines")
     ] = None,
@@ -149,7 +152,7 @@ def run_command(
 
     What was answered or scored before, of the same configuration, is not asked again. With --proposed the candidate and
     its parts are those of that folder, and cases, checks and judges those of SUITE. Exit code 1 if the candidate is
-    worse, or the run incomplete (--max-cost), 2 for a bad suite.
+    worse, the run incomplete (--max-cost), or without a baseline (--first-run), 2 for a bad suite.
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
@@ -159,7 +162,7 @@ def run_command(
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
         format, plan, max_cost, label, canary, only, answers, confirm is Confirm.FRESH, base, commit, proposed,
-        again, side, fresh_files(fresh_baseline, fresh_candidate),
+        again, side, fresh_files(fresh_baseline, fresh_candidate), first_run,
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

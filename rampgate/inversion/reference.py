@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from evalcore.agreement.reference import cut_off
 from evalcore.agreement.reference import version as set_version
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.inversion.check import (
@@ -26,12 +27,12 @@ from evalcore.inversion.check import (
     standing,
 )
 from evalcore.inversion.reference import People, people
-from evalcore.registry.files import REFERENCE_SET
+from evalcore.registry.files import AGREEMENT, REFERENCE_SET
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.stats.correlation import Correlation
 from rampgate.calibration.folder import evaluation_folder
-from rampgate.checks.agreement import read_reference
+from rampgate.checks.agreement import read_reference, read_thresholds
 from rampgate.checks.drift import registry_or_none
 from rampgate.checks.inversion import RESULTS, VERDICTS, composites_of, numbers, slice_told, told
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
@@ -133,6 +134,9 @@ def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int
     folder = evaluation_folder(settings.configs, options.vertical)
     try:
         entries = read_reference(folder / REFERENCE_SET)
+        stated = folder / AGREEMENT
+        for category, why in cut_off(read_thresholds(stated), entries).items() if stated.exists() else ():
+            raise BadFile(f"{stated}: categories.{category}.{why}")
         said, others = people(entries, options.vertical)
         if others:
             sys.stderr.write(

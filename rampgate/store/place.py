@@ -57,6 +57,11 @@ class Place:
 def place_of(named: str | None, beside: Path, settings: Settings) -> Place:
     """The place named, else that of the settings, else the file beside the suite. Raises Failure, without a word of a
     URL, since it may hold a password."""
+    if named is not None and not named.startswith("s3://") and URL_PASSWORD.search(named):
+        raise Failure(
+            "--store: suite_store: every user of this machine can read a command line, so no password may stand there: "
+            "give it in RAMPGATE_SUITE_STORE, or in rampgate.toml"
+        )
     where = named or settings.suite_store or str(beside)
     try:
         _check(where, settings)

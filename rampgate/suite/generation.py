@@ -11,6 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -78,11 +79,12 @@ class Known:
 @dataclass(frozen=True)
 class Generator:
     """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once.
+    Without `answers` none is kept, since nothing would tell that other code answers by now.
     `room` is for those that are asked or not kept yet: where the store is slow, no more is paid for meanwhile."""
 
     configuration: str
     ask: Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
-    answers: KeptValues
+    answers: KeptValues | None
     traces: KeptValues
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
@@ -92,10 +94,10 @@ class Generator:
     async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
         keys = [key_of(self.configuration, one) for one in wanted]
-        try:
-            held = await self.answers.get_many(keys)
-        except Unavailable:
-            held = [None] * len(keys)
+        held: list[bytes | None] = [None] * len(keys)
+        if self.answers is not None:
+            with suppress(Unavailable):
+                held = await self.answers.get_many(keys)
         return [Known(one, key, _read(one, value)) for one, key, value in zip(wanted, keys, held, strict=True)]
 
     async def one(self, known: Known) -> Generated:
@@ -132,11 +134,11 @@ class Generator:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""
         name, trace = trace_of(wanted, answer, found.latency_ms)
         record = orjson.dumps({"answer": answer, "latency_ms": found.latency_ms, "trace": name})
-        try:
+        earlier: Generated | None = None
+        with suppress(Unavailable):
             await self.traces.put(name, trace)
-            earlier = _read(wanted, await self.answers.put(key, record))
-        except Unavailable:
-            earlier = None
+            if self.answers is not None:
+                earlier = _read(wanted, await self.answers.put(key, record))
         return earlier or Generated(wanted.case_id, wanted.sample, answer, found.latency_ms, name)
 
 
@@ -158,10 +160,11 @@ def dollars_of(answer: CandidateAnswer) -> float | None:
     return min(float(told), DEAREST)
 
 
-def configuration_of(parts: Mapping[str, str], started: Mapping[str, Any] | None = None) -> str:
-    """Returns the hash of a candidate's parts, each by its own hash, and of what is `started` to answer, where that is
-    ours to start: of an address the parts alone say what is behind it."""
-    asked = [dict(parts), dict(started)] if started else dict(parts)
+def configuration_of(parts: Mapping[str, str], started: Mapping[str, Any] | None = None, code: str = "") -> str:
+    """Returns the hash of a candidate's parts, each by its own hash, of what is `started` to answer, where that is ours
+    to start, and of the commit that has the `code`, where no part names it."""
+    asked: Any = [dict(parts), dict(started)] if started else dict(parts)
+    asked = [asked, code] if code else asked
     return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

@@ -19,7 +19,7 @@ import orjson
 from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format, print_json, run
+from rampgate.console import Failure, Format, annotation, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.registry.file_writer import replacing
@@ -36,6 +36,7 @@ from rampgate.suite.fresh.sources import AskedElsewhere, Fresh, FromFiles, asked
 from rampgate.suite.opened import Opened, open_suite
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands, commands_without_baseline
+from rampgate.suite.report.outcome import dropped_words
 from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.runs.answer_files import Head, answers_written
 from rampgate.suite.runs.base_folder import commit_here
@@ -117,8 +118,10 @@ class Running:
             "baseline": baseline.told(self.began) if baseline is not None else None,
             "comparison": document(compared) if compared is not None else None,
             "again": _again(options, compared),
+            "dropped_parts": _dropped(opened.suite, baseline),
         }
-        told["verdict"] = verdict_of(told, samples, opened.suite.file.score, opened.judges)
+        first = options.first_run or options.label == MAIN
+        told["verdict"] = verdict_of(told, samples, opened.suite.file.score, opened.judges, first=first)
         keep_run(
             self.store, told, opened.judges, results, options.label, self.began, baseline, options.only or ""
         )  # fmt: skip
@@ -151,7 +154,10 @@ class Running:
 
     def _baseline(self) -> Baseline | None:
         options, name = self.options, self.opened.suite.file.suite
-        return baseline_of(options.baseline, self.store, name, self.out.parent, options.label, smoke=options.smoke)
+        blind = bool(self.opened.judges) and self.opened.settings.model_url is None
+        return baseline_of(
+            options.baseline, self.store, name, self.out.parent, options.label, smoke=options.smoke, blind=blind
+        )
 
     @property
     def _reading(self) -> Callable[[Path], Suite]:
@@ -213,6 +219,12 @@ def _again(options: Options, compared: Compared | None) -> dict[str, Any] | None
     return {"file": str(options.again), "cases": len(compared.again.cases), "samples": compared.again.samples}
 
 
+def _dropped(suite: Suite, baseline: Baseline | None) -> list[str]:
+    """Parts that main's candidate has and this one lacks: what they named may change by now without being seen."""
+    before = baseline.stored.parts if baseline is not None and baseline.stored is not None else {}
+    return sorted({*suite.dropped, *before} - {*suite.parts})
+
+
 def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> bytes:
     """Writes the results and returns them. Raises Failure."""
     results = BytesIO()
@@ -231,6 +243,8 @@ def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, 
     if options.format is Format.GITHUB:
         name = name_of(told)
         lines = commands_without_baseline(told, name) if compared is None else commands(told["comparison"], name, told)
+        if dropped := dropped_words(told):
+            lines.insert(0, annotation("warning", {"title": name}, dropped))
         sys.stderr.write("".join(f"{line}\n" for line in lines))
     if options.as_json or options.format is Format.JSON:
         print_json(told)

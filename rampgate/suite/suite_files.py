@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -15,13 +16,18 @@ from evalcore.scoring.items import identity
 from evalcore.suite.checks import Checker
 from evalcore.suite.draw import smoke_set
 from rampgate.ci_gate.inputs import BadFile, file_as, lines
+from rampgate.registry.rule_history import NoHistory, commit_of, git_bytes
 from rampgate.suite.generation import configuration_of
-from schemas.checks.suite import Check, Part, SuiteFile
+from schemas.checks.suite import Candidate, Check, Part, SuiteFile
 
 Placed = tuple[str, Mapping[str, Any]]
 """A case's row, behind where it stands: file and line, or the dataset's item."""
 NAMES = ("id", "tags", "cluster")
 """Fields of a case that say what it is called and counted under."""
+CODE: Final = "code"
+"""The part that says which revision answers at an address, where no file can be looked at."""
+NO_CODE: Final = (".rampgate", ".git", "__pycache__", ".venv", "venv", "node_modules")
+"""Folders that have none of the candidate's own code; an interpreter among them is used where it stands."""
 Fetching = Callable[[SuiteFile], Iterable[Placed]]
 
 
@@ -48,7 +54,8 @@ class SuiteCase:
 @dataclass(frozen=True)
 class Suite:
     """A suite, read whole. `folder` is where the candidate is; `parts` are the hashes of its parts, `values` those that
-    it is told."""
+    it is told. `unnamed` is code of the candidate that is in no part, and `code` then the commit that has it; `dropped`
+    are parts of the target branch's suite that the proposal's lacks."""
 
     file: SuiteFile
     folder: Path
@@ -56,13 +63,16 @@ class Suite:
     checks: Mapping[str, Checker]
     parts: Mapping[str, str]
     values: Mapping[str, str]
+    unnamed: str = ""
+    code: str = ""
+    dropped: tuple[str, ...] = ()
 
     @property
     def configuration(self) -> str:
-        """The hash of all parts, and of the program or function that answers."""
+        """The hash of all parts, of the program or function that answers, and of the commit of code in no part."""
         told = self.file.candidate
         started = told.model_dump(mode="json", include={"command", "entry", "folder"}, exclude_none=True)
-        return configuration_of(self.parts, started if told.url is None else None)
+        return configuration_of(self.parts, started if told.url is None else None, self.code)
 
     def drawn(self, *, smoke: bool) -> list[SuiteCase]:
         """The cases of the smoke set, or all."""
@@ -84,14 +94,20 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     gives the items of a suite whose cases are a dataset. With `proposed`, a folder, the candidate is the one that the
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
     file, folder = file_as(SuiteFile, path), path.parent
+    dropped: tuple[str, ...] = ()
     theirs, home = path, folder
     if proposed is not None:
         theirs, home = proposed / path.name, proposed
+        checkout = _checkout_of(proposed)
         if theirs.exists() and not (theirs.is_file() and theirs.resolve().is_relative_to(proposed.resolve())):
             raise BadFile(
                 f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there"
             )
+        ours = file.candidate.parts
         file = file.model_copy(update={"candidate": file_as(SuiteFile, theirs).candidate})
+        dropped = tuple(sorted(set(ours) - set(file.candidate.parts)))
+        if file.candidate.url is None and not (home / file.candidate.folder).resolve().is_relative_to(checkout):
+            raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
     for field, named in (("safety", file.safety), ("slices", file.slices)):
@@ -102,7 +118,27 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     parts = {name: _hash(home, theirs, name, part) for name, part in file.candidate.parts.items()}
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
     checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
-    return Suite(file, home, cases, checks, parts, values)
+    unnamed = _unnamed(file.candidate, home)
+    return Suite(
+        file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "", dropped
+    )
+
+
+def _checkout_of(proposed: Path) -> Path:
+    """The root of the folder's checkout. Raises BadFile for a link on the way from there: it could lead to the target's
+    folder, which would be judged in its place."""
+    for one in (proposed.absolute(), *proposed.absolute().parents):
+        if one.is_symlink():
+            raise BadFile(f"{proposed}: {one} is a link; a proposal's suite stands in a folder of its own checkout")
+        if (one / ".git").exists():
+            return one.resolve()
+    return Path("/")
+
+
+def files_of(part: Part | None, folder: Path) -> list[Path]:
+    """The files of a part in this folder."""
+    patterns = part.files or () if part is not None else ()
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
 
 
 def _cases(path: Path) -> list[SuiteCase]:
@@ -173,6 +209,39 @@ def _hash(folder: Path, path: Path, name: str, part: Part) -> str:
         except OSError as error:
             raise BadFile(f"{path}: candidate.parts.{name}.files: {error.filename}: {error.strerror}") from error
     return digest({"files": found})
+
+
+def _unnamed(told: Candidate, home: Path) -> str:
+    """The first code of the candidate that is in no part, empty where parts name all: the file that its function or
+    command is in, and all others of that ending in its folder, any of which it may load. Of code that is elsewhere, at
+    an address or installed, only the part `code` can tell which it is."""
+    folder = home / told.folder
+    if told.entry is not None:
+        module = told.entry.partition(":")[0].replace(".", "/")
+        words = [f"{module}.py", f"{module}/__init__.py"]
+    else:
+        words = [*(told.command or ())]
+    # A word may be longer than a name can be.
+    here = [folder / one for one in words if not one.startswith("/") and os.path.isfile(folder / one)]  # noqa: PTH113
+    if not here:
+        return "" if CODE in told.parts else (told.url or told.entry or " ".join(words))
+    named = {path.resolve() for part in told.parts.values() for path in files_of(part, home)}
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one not in NO_CODE)
+        here += [Path(at, one) for one in folders if Path(at, one).is_symlink()]  # no part has what it leads to
+        here += [Path(at, name) for name in sorted(names) if here[0].suffix and name.endswith(here[0].suffix)]
+    return next((one.relative_to(folder).as_posix() for one in here if one.resolve() not in named), "")
+
+
+def _commit_and_changes(folder: Path) -> str:
+    """The commit, with the hash of what differs from it in files that git has; where git does not know the folder, the
+    commit that CI names."""
+    try:
+        commit = commit_of(folder, "HEAD")
+        changed = git_bytes(folder, None, "diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD")
+    except NoHistory:
+        return os.environ.get("GITHUB_SHA", "")
+    return f"{commit}+{hashlib.sha256(changed).hexdigest()}" if changed else commit
 
 
 def _checker(folder: Path, path: Path, name: str, check: Check) -> Checker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictStr
 
 from schemas.files import Day, FileModel, Number, Text
 
@@ -42,6 +42,9 @@ class CategoryAgreement(FileModel):
     """Where the threshold comes from."""
     calibration_ref: Text | None = None
     """The pilot, or the rounds, that it was derived from. Required with all but provisional_seed."""
+    reference: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """The version of the reference set that it was derived from: its last entry's hash then. A set that lacks this
+    entry was cut off or written again, and nothing clears."""
     set_on: Day
     """The day on which it was derived, or set."""
     recalibration_due: Day

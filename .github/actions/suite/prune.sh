@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Takes away of main's file in GitHub's cache what no run has used for so many days: later runs begin with that file. With
-# the key, runs that lack its seal go, too: only jobs with the key write main's file, so theirs is a key of before.
+# Takes away of main's store what no run has used for so many days: later runs begin with it. With the key, runs that lack
+# its seal go, too: only jobs with the key write main's store, so theirs is a key of before.
 set -euo pipefail
 rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
 store=$RUNNER_TEMP/rampgate-suite-store/store.db

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Scores the answers of generate.sh, by the target's cases, checks and judges. The only step with the model's, Opik's and
 # the store's keys; of the proposal it reads the suite's candidate and hashes its parts. With confirm it does the same
-# again, and decides what tripped by the answers of again.sh.
+# again, and decides what tripped by the answers of again.sh. Where the target has no such suite, it is the proposal's.
 set -euo pipefail
 rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
 proposed=$(cd "$PROPOSED" && pwd)
@@ -19,15 +19,41 @@ fresh() { # side, hash
 }
 fresh_answers=$(realpath -m "${FRESH:-none}")
 folder=$RUNNER_TEMP/rampgate-suite
+store=$RUNNER_TEMP/rampgate-suite-store/store.db
 rm -rf "$folder"
-mkdir -p "$folder" "$RUNNER_TEMP/rampgate-suite-store"
+mkdir -p "$folder" "$(dirname "$store")"
+if [[ $PART == confirm && -z $STORE ]]; then # it begins with the store that score left
+    cp "$SCORED/store.db" "$store"
+    if [[ $(hash_of "$store") != "$SCORED_SHA256" ]]; then
+        echo "::error::store.db is not the file that score wrote: run the workflow again"
+        exit 2
+    fi
+fi
 echo "folder=$folder" >>"$GITHUB_OUTPUT"
+# That there may be no baseline says main, which has no such suite, or a label by someone who may write: never the proposal.
+labelled() {
+    local set_by may
+    [[ -n $NUMBER && -n $GH_TOKEN ]] || return 1
+    set_by=$(gh api --paginate "repos/$REPOSITORY/issues/$NUMBER/events?per_page=100" \
+        --jq '.[] | select(.label.name == "suite-first-run") | "\(.event) \(.actor.login)"' | tail -n 1) || return 1
+    [[ $set_by == "labeled "* ]] || return 1
+    may=$(gh api "repos/$REPOSITORY/collaborators/${set_by#labeled }/permission" --jq .permission) || return 1
+    [[ $may == write || $may == admin ]]
+}
 cd "$TARGET"
 for name in MODEL_URL MODEL_KEY SEAL_KEY OPIK OPIK_API_KEY; do
     if [[ -n ${!name} ]]; then export "RAMPGATE_$name=${!name}"; fi
 done
 arguments=(--only score --answers "$answers" --proposed "$proposed/$(dirname "$SUITE")" --commit "$COMMIT")
-arguments+=(--store "${STORE:-$RUNNER_TEMP/rampgate-suite-store/store.db}" --configs "$CONFIGS")
+arguments+=(--configs "$CONFIGS")
+[[ -n $STORE ]] && export RAMPGATE_SUITE_STORE=$STORE || arguments+=(--store "$store")
+suite=$SUITE
+if [[ ! -e $SUITE ]]; then
+    suite=$proposed/$SUITE
+    arguments+=(--first-run)
+elif labelled; then
+    arguments+=(--first-run)
+fi
 arguments+=(--out "$folder/results.jsonl" --canary "$folder/canary.jsonl" --format github --json)
 if [[ $PART == confirm ]]; then
     fresh baseline "$BASELINE_SHA256"
@@ -42,9 +68,12 @@ for ending in json xml html; do arguments+=(--report "$folder/suite.$ending"); d
 minutes=30
 [[ $SET == full ]] || { arguments+=(--smoke) && minutes=10; }
 status=0
-timeout "${MINUTES:-$minutes}m" "$rampgate" suite run "$SUITE" "${arguments[@]}" >"$RUNNER_TEMP/rampgate-suite.json" ||
+timeout "${MINUTES:-$minutes}m" "$rampgate" suite run "$suite" "${arguments[@]}" >"$RUNNER_TEMP/rampgate-suite.json" ||
     status=$?
-if [[ -s $folder/suite.json ]]; then echo "document=true" >>"$GITHUB_OUTPUT"; fi
+if [[ -s $folder/suite.json ]]; then
+    printf 'document=true\ndocument-sha256=%s\n' "$(hash_of "$folder/suite.json")" >>"$GITHUB_OUTPUT"
+fi
+if [[ -s $store ]]; then printf 'store=%s\nstore-sha256=%s\n' "$store" "$(hash_of "$store")" >>"$GITHUB_OUTPUT"; fi
 # What is not yet confirmed is no verdict: confirm has it, and fails where nobody answers anew.
 if [[ $status == 1 && $PART == score && -s $folder/again.json ]]; then
     echo "again=true" >>"$GITHUB_OUTPUT"

@@ -80,7 +80,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
     def ran(out: Path | None, baseline: Path | None) -> dict[str, Any]:
         options = Options(
             suite=suite, smoke=False, out=out, store=store, baseline=baseline, seed=SEED, let_go=(), configs=None,
-            as_json=True,
+            as_json=True, first_run=baseline is None,
         )  # fmt: skip
         return _document(partial(run_suite, options))
 

@@ -4,19 +4,14 @@ files as they are in the baseline's commit, and its values as they were there.""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.suite.runs.base_folder import NoBase, suite_at, with_interpreter
-from rampgate.suite.suite_files import Suite
-from schemas.checks.suite import Part
-
-LEFT: Final = (".rampgate", ".git", "__pycache__", ".venv", "venv", "node_modules")
-"""Folders that a copy is without; an interpreter among them is used where it stands."""
+from rampgate.suite.suite_files import NO_CODE, Suite, files_of
 
 
 @dataclass(frozen=True)
@@ -48,18 +43,18 @@ def sides(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Si
 def with_reverted(both: Sides, names: Collection[str], folder: Path) -> Suite:
     """The candidate's suite with these parts as they were, in `folder`, which is made. Raises Failure."""
     suite, then = both.candidate, both.baseline
-    shutil.copytree(suite.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT))
+    shutil.copytree(suite.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(*NO_CODE))
     parts, values = dict(suite.parts), dict(suite.values)
     for name in names:
         for one in (parts, values):
             one.pop(name, None)
-        for path in _files(suite.file.candidate.parts.get(name), folder):
+        for path in files_of(suite.file.candidate.parts.get(name), folder):
             path.unlink()
         if name in then.parts:
             parts[name] = then.parts[name]
         if name in then.values:
             values[name] = then.values[name]
-        for path in _files(then.file.candidate.parts.get(name), then.folder):
+        for path in files_of(then.file.candidate.parts.get(name), then.folder):
             target = folder / path.relative_to(then.folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
@@ -89,8 +84,3 @@ def _check(file: Path, both: Sides, ref: str) -> None:
 def _of_files(both: Sides, name: str) -> bool:
     each = (one.file.candidate.parts.get(name) for one in (both.candidate, both.baseline))
     return any(part is not None and part.files is not None for part in each)
-
-
-def _files(part: Part | None, folder: Path) -> Sequence[Path]:
-    patterns = part.files or () if part is not None else ()
-    return [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]

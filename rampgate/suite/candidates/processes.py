@@ -1,7 +1,8 @@
 """Starts a candidate's processes: with few variables of the environment, and what it prints kept to its end.
 
-A process group of its own is killed whole. That keeps accidents apart, and a candidate from our keys in the
-environment; it is no wall against one that attacks: in CI the job that runs a pull request's code has no key at all.
+A process is killed with its group and with all that descends from it, in whichever session: each has a mark in its
+environment. That keeps accidents apart, and a candidate from our keys in the environment; it is no wall against one
+that attacks: in CI the job that runs a pull request's code has no key at all.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +25,10 @@ PATIENCE: Final = 2.0
 """Seconds for a process to end whose channel is closed."""
 KEPT: Final = 4_000
 """Bytes of what a candidate printed last."""
+MARK: Final = "CANDIDATE_PROCESS"
+"""The variable by which what a process has started is found, also where it left the group and lost its parent."""
+ROUNDS: Final = 20
+"""Looks for what is left: it may start more while it is ended."""
 
 
 def environment(named: Iterable[str] = ()) -> dict[str, str]:
@@ -47,21 +53,33 @@ class Started:
     printed: bytearray = field(default_factory=bytearray)
     pipes: list[asyncio.BaseTransport] = field(default_factory=list)
     reading: asyncio.Task[None] | None = None
+    mark: str = ""
 
     @property
     def ended(self) -> bool:
         return self.process.poll() is not None
 
     async def kill(self) -> None:
-        """Return once the whole group has ended and nothing of it is left open."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        await asyncio.to_thread(self.process.wait)
+        """Return once the process and all that descends from it has ended, and nothing of it is left open."""
+        await asyncio.to_thread(self._end)
         for pipe in self.pipes:
             pipe.close()
         if self.reading is not None:
             self.reading.cancel()
             await asyncio.gather(self.reading, return_exceptions=True)
+
+    def _end(self) -> None:
+        for _ in range(ROUNDS):
+            ended, mark = self.ended, f"{MARK}={self.mark}".encode()
+            left = _descendants(self.process.pid if not ended else None, mark)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            for one in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(one, signal.SIGKILL)
+            self.process.wait()
+            if ended and not left:
+                return
 
     async def code(self) -> int | None:
         """Its exit code, soon after its channel was closed; None where it goes on all the same."""
@@ -90,14 +108,15 @@ async def start(
     *,
     answers: bool = False,
 ) -> Started:
-    """Start a process in a group of its own. One that `answers` is asked on its input and answers on its output; else
-    what it prints there is kept as well. Raises OSError where it can't be started."""
+    """Start a process in a group of its own, with a mark in its environment. One that `answers` is asked on its input
+    and answers on its output; else what it prints there is kept as well. Raises OSError where it can't be started."""
     pipes = [os.pipe() for _ in range(3 if answers else 1)]
     printed, *channel = pipes
     ours = [printed[0], *((channel[0][1], channel[1][0]) if answers else ())]
     outputs = (channel[0][0], channel[1][1], printed[1]) if answers else (subprocess.DEVNULL, printed[1], printed[1])
+    mark = uuid.uuid4().hex
     try:
-        started = Started(_begun(command, folder, variables, passed, outputs))
+        started = Started(_begun(command, folder, {**variables, MARK: mark}, passed, outputs), mark=mark)
     except BaseException:
         for mine in ours:
             os.close(mine)
@@ -114,6 +133,28 @@ async def start(
         await started.kill()
         raise
     return started
+
+
+def _descendants(root: int | None, mark: bytes) -> list[int]:
+    """The running processes that descend from `root`, or have the mark. Where the system has no /proc, none."""
+    children: dict[int, list[int]] = {}
+    found, ended = set[int](), set[int]()
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (one / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            children.setdefault(int(parent), []).append(int(one.name))
+            if state in (b"Z", b"X"):
+                ended.add(int(one.name))
+            elif mark in (one / "environ").read_bytes().split(b"\0"):
+                found.add(int(one.name))
+        except OSError:
+            continue  # it has ended, or is another user's
+    waiting = [root] if root is not None else []
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.update(below)
+        waiting += below
+    return sorted(found - ended - {root})
 
 
 def _begun(

@@ -61,7 +61,7 @@ class SuiteDocument(BaseModel):
     configuration: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     commit: Annotated[str, Field(max_length=64)]
     set: Literal["smoke", "full"]
-    verdict: Literal["pass", "warn", "fail", "incomplete", "unscored"]
+    verdict: Literal["pass", "warn", "fail", "incomplete", "unscored", "no_baseline"]
     left: SuiteLeft | None
     comparison: SuiteComparison | None
     again: SuiteAnew | None = None

@@ -13,7 +13,7 @@ from typing import Any, Final
 from rampgate.report.page import Passage, Report, Section, Value, markdown
 from rampgate.suite.pull_request.marks import Mark
 from rampgate.suite.report.comparison import WORDS, comparison_report
-from rampgate.suite.report.outcome import stopped
+from rampgate.suite.report.outcome import dropped_words, stopped
 from rampgate.suite.report.runs import name_of
 
 LONGEST: Final = 65_000
@@ -57,6 +57,8 @@ def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
 
 def _about(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"commit {told['commit']}, configuration {told['configuration'][:12]} of {told['agent']}"
+    if dropped := dropped_words(told):
+        yield dropped
     baseline = told["baseline"]
     if baseline is not None and baseline["label"]:
         commit = f"commit {baseline['commit'][:12]}, " if baseline["commit"] else ""

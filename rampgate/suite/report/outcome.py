@@ -12,6 +12,10 @@ from schemas.counting import counted
 
 NOT_YET: Final = "not_yet_confirmed"
 """What tripped is answered anew, and another run decides."""
+NO_BASELINE: Final = (
+    "the store has no run of main that passed: is it the one that main's runs are kept in? Run main (--label main), "
+    "name a file of results (--baseline), or give --first-run where main does not have this suite yet"
+)
 
 
 class Stopped(NamedTuple):
@@ -34,6 +38,12 @@ class Stopped(NamedTuple):
         return Section("Why it is no pass", notes=[self.message])
 
 
+def dropped_words(run: Mapping[str, Any]) -> str:
+    """Says which parts of main's candidate this one's suite file does not name; empty where it has all."""
+    dropped = run.get("dropped_parts")
+    return f"parts that main has and this candidate's suite file lacks: {', '.join(dropped)}" if dropped else ""
+
+
 def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
@@ -47,7 +57,9 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
         many = f"{again['cases']:,} cases {again['samples']} times each"
         return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} anew, and these answers decide")
     if run.get("verdict") == "unscored":
-        return Stopped("unscored", "the score that decides is missing somewhere")
+        return Stopped("judge_unavailable", "the score that decides is missing somewhere")
+    if run.get("verdict") == "no_baseline":
+        return Stopped("no_baseline", "no baseline, which is no pass", NO_BASELINE)
     if run.get("verdict") == "fail" and run.get("comparison") is None:
         return Stopped("agent_failed", "the agent failed every time, so that the run is nobody's baseline")
     return None

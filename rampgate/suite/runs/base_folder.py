@@ -32,7 +32,8 @@ def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) ->
         opened.extractall(into, filter="data")
     if not (into / file.name).is_file():
         raise NoBase(f"there {file} is not; name the commit that the baseline's results are of")
-    return with_interpreter(read(into / file.name), folder)
+    suite = read(into / file.name)
+    return with_interpreter(replace(suite, code=commit if suite.unnamed else ""), folder)
 
 
 def commit_here(folder: Path) -> str:

@@ -27,6 +27,8 @@ __all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "v
 FAILED = "fail"
 UNSCORED = "unscored"
 """A run without a baseline, of which the deciding score is missing somewhere."""
+NO_BASELINE = "no_baseline"
+"""A run that found no baseline, where there should be one: absence is no pass."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,11 @@ class Baseline:
 
 
 def baseline_of(
-    named: Path | None, store: SealedStore, suite: str, home: Path, label: str, *, smoke: bool
+    named: Path | None, store: SealedStore, suite: str, home: Path, label: str, *, smoke: bool, blind: bool = False
 ) -> Baseline | None:
     """The file named, else main's last run in the store that passed, written into `home`; None where there is none.
-    Raises Failure, also where the store has runs and none bears our seal: whoever lacks the key would be held against
-    nothing, and pass. A run that is labelled main's begins anew."""
+    Raises Failure, also where the store has runs and none bears our seal, before anything costs. A run that is labelled
+    main's begins again, and one that is `blind`, since its judges can't be asked, says so by its verdict."""
     if named is not None:
         return Baseline(named)
     refused = store.refused
@@ -64,7 +66,7 @@ def baseline_of(
         found = run(partial(StoredRuns(store).last_passed, suite, MAIN, smoke=smoke))
     except Unavailable as error:
         raise Failure(f"the baseline can't be read: {error}; --baseline names a file of results") from error
-    if found is None and store.refused > refused and label != MAIN:
+    if found is None and store.refused > refused and label != MAIN and not blind:
         raise Failure(
             f"the store's runs of {suite} have no seal of RAMPGATE_SEAL_KEY, so none can be the baseline: give the key "
             "that main's run had, name a file of results (--baseline), or run main anew (--label main)"
@@ -92,9 +94,12 @@ def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: P
     return replace(baseline, file=file, again=found.many, left=found.left)
 
 
-def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: str, judges: Sequence[Judge]) -> str:
-    """What the run comes to: an incomplete one never passes. Without a baseline it passes unless the score that decides
-    is missing somewhere, or the agent failed every time: held against such a run of main, anything passes."""
+def verdict_of(
+    told: Mapping[str, Any], samples: Sequence[ScoredSample], score: str, judges: Sequence[Judge], *, first: bool
+) -> str:
+    """What the run comes to: an incomplete one never passes. Without a baseline only a `first` run passes, and that not
+    where the score that decides is missing somewhere, or the agent failed every time: compared with such a run of main,
+    anything passes."""
     if told["left"] is not None:
         return INCOMPLETE
     if told["comparison"] is not None:
@@ -103,7 +108,9 @@ def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: 
         return FAILED
     names = {score, *(judge.id for judge in judges if score in (judge.id, judge.rule.name))}
     missing = any(value is None for one in samples for name, value in one.scores.items() if name in names)
-    return UNSCORED if missing else "pass"
+    if missing:
+        return UNSCORED
+    return "pass" if first else NO_BASELINE
 
 
 def keep_run(

@@ -37,6 +37,7 @@ class Options:
     again: Path | None = None
     side: Side | None = None
     fresh: tuple[Path, Path] | None = None
+    first_run: bool = False
 
 
 def fresh_files(baseline: Path | None, candidate: Path | None) -> tuple[Path, Path] | None:

@@ -45,6 +45,7 @@ def head_of(suite: Suite, *, smoke: bool) -> dict[str, Any]:
         "agent": suite.file.agent,
         "configuration": suite.configuration,
         "parts": dict(suite.parts),
+        "unnamed_code": suite.unnamed or None,
         "set": "smoke" if smoke else "full",
         "cases": len(suite.drawn(smoke=smoke)),
         "samples": suite.file.samples,

@@ -185,7 +185,7 @@ class Session:
     def _generator(
         self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
     ) -> Generator:
-        answers = self.store.kind("answers", LARGEST_ANSWER)
+        answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.
         room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once + (WAITING_FOR_SPANS if tracing else 0))
         return Generator(self.suite.configuration, ask, answers, self._traces, told=told, room=room, tracing=tracing)

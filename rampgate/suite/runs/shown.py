@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from rampgate.console import plain, print_json
-from rampgate.suite.report.outcome import stopped
+from rampgate.suite.report.outcome import dropped_words, stopped
 from schemas.counting import counted
 
 
@@ -16,6 +16,11 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
     answers, console = told["answers"], Console(highlight=False, soft_wrap=True)
     _show_head(console, told)
     _show_answers(console, answers)
+    if told["unnamed_code"]:
+        named = f"{plain(told['unnamed_code'], 300)} is in no part of the candidate"
+        console.print(f"no answer is kept: {named}; name it, as in `code: {{files: ['*.py']}}`")
+    if dropped := dropped_words(told):
+        console.print(f"[yellow]{plain(dropped, 500)}[/]")
     calls = ", ".join(
         filter(None, (counted(told["judge_calls"], "call"), spent, f"{told['unscored']:,} scores missing"))
     )

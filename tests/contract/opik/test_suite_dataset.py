@@ -39,7 +39,7 @@ async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatc
 async def test_items_are_cases_and_their_tags_are_slices(rig: Rig, opik: ScriptedOpik, tmp_path: Path) -> None:
     await put(opik, item("refund", "money"), item("threat", "safety", "money"))
     path = written(tmp_path / "suite", cases={"dataset": NAME}, **SUITE)
-    ran = await rig.run("suite", "run", str(path), "--json")
+    ran = await rig.run("suite", "run", str(path), "--first-run", "--json")
     assert ran.code == 0, ran.err
     rows = [json.loads(line) for line in Path(ran.json["results"]).read_text().splitlines()]
     assert {row["case_id"]: row["slices"] for row in rows} == {"refund": ["money"], "threat": ["safety", "money"]}
@@ -54,7 +54,7 @@ async def test_the_version_named_is_read_and_without_one_the_newest(
     cases = {}
     for folder, named in (("old", {"version": 1}), ("new", {})):
         path = written(tmp_path / folder, cases={"dataset": NAME, "project": PROJECT, **named}, **SUITE)
-        cases[folder] = (await rig.run("suite", "run", str(path), "--json")).json["cases"]
+        cases[folder] = (await rig.run("suite", "run", str(path), "--first-run", "--json")).json["cases"]
     assert cases == {"old": 1, "new": 2}
 
 

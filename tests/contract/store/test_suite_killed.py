@@ -97,7 +97,7 @@ def judged(folder: Path, url: str) -> Path:
     return written(
         folder,
         [case(number) for number in range(CASES)],
-        candidate={"url": url, "at_once": AT_ONCE, "parts": {"model": {"value": "m-1"}}},
+        candidate={"url": url, "at_once": AT_ONCE, "parts": {"code": {"value": "r1"}}},
         judges=["helpfulness"],
         score="helpfulness",
         samples=SAMPLES,
@@ -108,7 +108,7 @@ def run_to_its_end(doom: Doom, environment: dict[str, str], path: Path, calls: i
     """The exit code of a run that is killed when it has made so many calls."""
     with TemporaryFile() as out, TemporaryFile() as err:
         doom.at, doom.run = None if calls is None else doom.calls.total() + calls, None
-        doom.run = Forked(["suite", "run", str(path)], environment, out, err)
+        doom.run = Forked(["suite", "run", str(path), "--first-run"], environment, out, err)
         try:
             return doom.run.wait(120)
         finally:

@@ -240,7 +240,8 @@ def test_no_password_of_the_store_is_in_what_a_run_writes(folder: Path, monkeypa
     server.start()
     try:
         monkeypatch.setenv("RAMPGATE_SUITE_STORE", server.url)
-        done = CliRunner().invoke(app, ["suite", "run", str(written(folder, CASES)), "--report", str(folder / "r.md")])
+        words = ["suite", "run", str(written(folder, CASES)), "--first-run", "--report", str(folder / "r.md")]
+        done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
         with redis.Redis.from_url(server.url) as client:
             assert client.keys("rg:suite:answers:*")

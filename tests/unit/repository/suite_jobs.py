@@ -1,11 +1,13 @@
 """The jobs of a workflow that runs a suite, by the bash of the action's own steps.
 
-GitHub and the judges' model are stand-ins on this machine. GitHub's cache is a folder that stays between jobs.
+GitHub, its program `gh` and the judges' model are stand-ins on this machine. What a passing job of main leaves as its
+artifact is what later jobs begin with.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from typing import Any
 from tests.action_program import ACTIONS, action_beside_a_program, contexts, step_environment, step_run
 from tests.unit.rampgate.ci_gate.gate_rig import Rig
 from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub
+from tests.unit.repository.gh_program import GhProgram
 from tests.unit.repository.workflow_files import load
 
 FOLDER = ACTIONS / "suite"
@@ -31,7 +34,9 @@ class Jobs:
     def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
         self.folder, self.host, self.model = folder, host, model
         self.target, self.proposed = folder / "target", folder / "proposed"
+        self.gh = GhProgram(folder / "gh")
         self.action = action_beside_a_program(folder / "program", FOLDER)
+        self.kept = folder / "nothing"
         self.environments: list[dict[str, str]] = []
         self.pruning: list[subprocess.CompletedProcess[str]] = []
         self.outputs: dict[str, dict[str, str]] = {}
@@ -45,17 +50,19 @@ class Jobs:
         return self.proposed / "suite"
 
     def job(self, part: str, name: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a job with all that a workflow could hand to it, keys too, on a machine of its own but for artifacts and
-        the cache. `name`: the job's, where it is not the part's."""
+        """Runs a job with all that a workflow could hand to it, keys too, on a machine of its own but for artifacts.
+        `name`: the job's, where it is not the part's."""
         temp = self.folder / (name or part)
         temp.mkdir(exist_ok=True)
         given = {
             "part": part, "suite": "suite/suite.yaml", "number": "12", "github-token": TOKEN, "commit": HEAD,
             "model-url": self.model, "model-key": SECRET, "seal-key": SEAL, "opik-key": SECRET,
             "answers": str(self.folder / "generate" / "rampgate-answers"),
-            "documents": str(self.folder / "score" / "rampgate-suite"), **more,
+            "documents": str(self.folder / "score" / "rampgate-suite"), "branch": "main",
+            "documents-sha256": self.outputs.get("score", {}).get("document-sha256", ""), **more,
         }  # fmt: skip
         known = contexts(ACTION, given, self.action, self.host.url)
+        known["github.workflow_ref"] = "example/agents/.github/workflows/suite.yml@refs/pull/12/merge"
         (temp / "output").write_text("")
         for step in STEPS:
             asked = PART.findall(step.get("if", ""))
@@ -64,6 +71,7 @@ class Jobs:
             runner = {
                 "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output"),
                 "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
+                "PATH": f"{self.gh.binaries}:{os.environ['PATH']}",
                 "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_SHA": "f" * 40,
             }  # fmt: skip
             environment = step_environment(step, known, runner)
@@ -76,7 +84,9 @@ class Jobs:
             if done.returncode:
                 break
         told = (line.partition("=") for line in (temp / "output").read_text().splitlines())
-        self.outputs[name or part] = {one: value for one, _, value in told}
+        self.outputs[name or part] = out = {one: value for one, _, value in told}
+        if done.returncode == 0 and given.get("label") == "main" and "store" in out and "again" not in out:
+            self.kept = self.gh.ran(Path(out["store"]))
         return done
 
     def held(self, **more: str) -> subprocess.CompletedProcess[str]:

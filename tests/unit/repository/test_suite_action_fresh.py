@@ -62,13 +62,12 @@ class FreshJobs(Jobs):
         return self.folder / "fresh" / f"suite-fresh-{side}" / "answers.jsonl"
 
     def confirm(self, **more: str) -> subprocess.CompletedProcess[str]:
-        """The job that decides, with the store that GitHub's cache brings it."""
-        store = self.folder / "confirm" / "rampgate-suite-store"
-        shutil.rmtree(store, ignore_errors=True)
-        shutil.copytree(self.folder / "score" / "rampgate-suite-store", store)
+        """The job that decides, with the store that score left."""
+        left = self.outputs["score"]
+        scored = {"scored": str(Path(left["store"]).parent), "scored-sha256": left["store-sha256"]}
         hashes = {f"{side}-sha256": self.outputs.get(f"again-{side}", {}).get("sha256", "") for side in SIDES}
         answers = {"answers-sha256": self.outputs["generate"]["sha256"]}
-        return self.job("confirm", **{"fresh": str(self.folder / "fresh"), **answers, **hashes, **more})
+        return self.job("confirm", **{"fresh": str(self.folder / "fresh"), **answers, **scored, **hashes, **more})
 
     def why_not(self) -> str:
         found = self.document("confirm")
@@ -101,7 +100,8 @@ def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs:
     assert [one["SIDE"] for one in answering] == [*SIDES]
     assert not [one for one in answering if {SEAL, SECRET, TOKEN} & {*one.values()}], "no side that answers has a key"
     for document, title in (("score", "not yet confirmed"), ("confirm", "no regression")):
-        done = jobs.job("comment", documents=str(jobs.folder / document / "rampgate-suite"))
+        told, sha256 = jobs.folder / document / "rampgate-suite", jobs.outputs[document]["document-sha256"]
+        done = jobs.job("comment", **{"documents": str(told), "documents-sha256": sha256})
         assert done.returncode == 0, done.stderr
         (body,) = jobs.host.comments.bodies()
         assert title in body.splitlines()[1]

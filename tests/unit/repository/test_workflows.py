@@ -210,8 +210,12 @@ def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_bra
 def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_written_in_one_without_its_code() -> None:
     """A candidate's code is a stranger's: its job has no secret, no variable and no token that may write."""
     workflow = load(ROOT / ".github" / "workflows" / "suite.yml")
-    assert set(workflow["on"]) == {"pull_request", "push"}, "an event whose runs save nothing in main's cache"
-    assert {"synchronize", "ready_for_review"} <= set(workflow["on"]["pull_request"]["types"])
+    assert set(workflow["on"]) == {"pull_request", "push", "schedule"}, "a fork's run has no secret"
+    asked = workflow["on"]["pull_request"]
+    assert {"synchronize", "ready_for_review"} <= set(asked["types"])
+    assert ("edited" in asked["types"], asked["branches"]) == (True, ["main"]), "one whose base is edited is run again"
+    _, _, day, month, weekday = workflow["on"]["schedule"][0]["cron"].split()
+    assert (day, month, weekday) == ("*", "*", "1"), "main's artifact does not expire"
     assert workflow["on"]["push"] == {"branches": ["main"]}
     jobs = workflow["jobs"]
     for name in ("generate", "again-baseline", "again-candidate"):
@@ -223,8 +227,12 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
     assert parts == {name: name.split("-")[0] for name in jobs}
     for name in ("score", "confirm"):
         (step,) = (step for step in jobs[name]["steps"] if step.get("id") == name)
-        assert step["with"]["label"] == "${{ github.event_name == 'push' && 'main' || '' }}", "a branch is no baseline"
-    assert "ready_for_review" in workflow["env"]["SET"]
+        assert step["with"]["label"] == "${{ github.event_name != 'pull_request' && 'main' || '' }}", (
+            "a branch is no baseline"
+        )
+    assert workflow["env"]["SET"] == "${{ github.event.pull_request.draft && 'smoke' || 'full' }}"
+    assert "cache" not in str(jobs), "a pull request's jobs can write theirs"
+    assert jobs["score"]["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "read"}
 
 
 def test_where_the_baseline_answers_anew_there_is_nothing_of_the_proposal() -> None:
@@ -245,12 +253,17 @@ def test_where_the_baseline_answers_anew_there_is_nothing_of_the_proposal() -> N
     hashes = {name: value for name, value in own(confirm).items() if name.endswith("-sha256")}
     assert hashes == {
         "answers-sha256": "${{ needs.generate.outputs.sha256 }}",
+        "scored-sha256": "${{ needs.score.outputs.store-sha256 }}",
         "baseline-sha256": "${{ needs.again-baseline.outputs.sha256 }}",
         "candidate-sha256": "${{ needs.again-candidate.outputs.sha256 }}",
     }
     assert jobs["comment"]["needs"] == ["score", "confirm"]
     (brought,) = (step["with"] for step in jobs["comment"]["steps"] if "download" in step.get("uses", ""))
-    assert brought["name"] == "${{ needs.confirm.outputs.document == 'true' && 'suite-confirmed' || 'suite' }}"
+    confirmed = "needs.confirm.outputs.document == 'true' &&"
+    assert brought["name"] == f"${{{{ {confirmed} 'suite-confirmed' || 'suite' }}}}"
+    assert own(jobs["comment"])["documents-sha256"] == (
+        f"${{{{ {confirmed} needs.confirm.outputs.document-sha256 || needs.score.outputs.document-sha256 }}}}"
+    )
 
 
 def checkouts(job: Any) -> list[str]:

@@ -62,6 +62,24 @@ def test_a_manifest_that_cannot_be_read_is_told_and_is_not_called_missing(root: 
     assert "manifest-is-there" not in {finding.check for finding in validate_root(root, TODAY).findings}
 
 
+@pytest.mark.parametrize(
+    "name", ["rules/odd.yaml", "rules/more", "verticals/odd.yaml", "../specs/verticals/receipts/eval/agreement.yaml"]
+)
+def test_a_link_out_of_the_registry_is_refused_and_nothing_behind_it_is_quoted(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """In a pull request it could lead to any file of the machine that checks it."""
+    away = tmp_path_factory.mktemp("away")
+    (away / "secret.yaml").write_text("password: hunter2\n  - [\n")
+    link = root / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(away if name == "rules/more" else away / "secret.yaml")
+    found = validate_root(root, TODAY)
+    assert not found.valid
+    assert [one.message for one in found.findings if "leads out of the registry" in one.message]
+    assert "hunter2" not in str(found)
+
+
 def test_a_folder_that_leads_back_to_itself_ends(root: Path) -> None:
     (root / "rules" / "again").symlink_to(root / "rules")
     assert not validate_root(root, TODAY).valid

@@ -104,6 +104,33 @@ def test_a_set_that_was_changed_takes_nothing_more(check: Run, tmp_path: Path, c
     assert f"{file}:4: " in err
 
 
+@pytest.mark.parametrize("change", ["cut", "written again", "emptied"])
+def test_a_set_whose_end_was_cut_off_or_written_again_clears_nothing(check: Run, tmp_path: Path, change: str) -> None:
+    """Its chain holds by itself; the threshold that was derived from it has the hash of the last entry then."""
+    _, document, _ = check("round-1", {"sound": now()}, *ratings("sound"))
+    rests = {**now("agreement_calibration", ref="PLT-700"), "reference": document["reference"]["version"]}
+    assert check("round-2", {"sound": rests}, *ratings("sound"))[0] == 0, "a set that grew since has that entry"
+    file = tmp_path / "set.jsonl"
+    whole = file.read_text().splitlines(keepends=True)
+    match change:
+        case "cut":
+            file.write_text("".join(whole[:30]))
+        case "emptied":
+            file.unlink()
+        case _:
+            file.unlink()
+            check(
+                "round-1",
+                {"sound": now()},
+                *({**one, "score": 3} if one["item_id"] == 7 else one for one in ratings("sound")),
+            )
+    before = file.read_text() if file.exists() else None
+    code, document, _ = check("round-3", {"sound": rests}, *ratings("sound"))
+    assert (code, document["reference"]["entered"]) == (1, 0)
+    assert "cut off, or written again" in document["categories"][0]["reason"]
+    assert (file.read_text() if file.exists() else None) == before
+
+
 def test_a_label_that_could_be_a_users_text_does_not_enter(check: Run, tmp_path: Path) -> None:
     labels = ["good", "the user was angry"]
     lines = [{**one, "score": labels[int(one["item_id"]) % 2]} for one in ratings("sound")]

@@ -25,7 +25,11 @@ def answer(case):
 """
 ALWAYS = "kind == 'new'"
 """Of the slice that rises."""
-CANDIDATE: dict[str, Any] = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+CANDIDATE: dict[str, Any] = {
+    "entry": "agent:answer",
+    "at_once": 1,
+    "parts": {"prompt": {"files": ["prompt.md", "agent.py"]}},
+}
 
 
 def agent(state: Path, rule: str) -> str:

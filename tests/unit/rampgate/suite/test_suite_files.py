@@ -9,6 +9,7 @@ import pytest
 
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.suite.suite_files import read_suite
+from tests.unit.rampgate.suite.suite_commands import refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 
@@ -130,3 +131,11 @@ def test_slices_that_the_suite_names_are_compared_and_those_of_safety_always(tmp
     assert {one.slices for one in read_suite(written(tmp_path, given)).cases} == {("even", "odd", "safety")}
     path = written(tmp_path, given, slices=["odd"], safety=["safety"])
     assert {one.slices for one in read_suite(path).cases} == {("odd", "safety")}
+
+
+@pytest.mark.parametrize("store", ["rediss://eval:hunter2@cache.example:6380/0", "redis://:hunter2@127.0.0.1:6379/0"])
+def test_a_password_of_the_store_is_refused_on_the_command_line(folder: Path, store: str) -> None:
+    """Every user of the machine can read it there: issue 32, line 18."""
+    said = refused(written(folder), "--store", store)
+    assert "no password may stand there: give it in RAMPGATE_SUITE_STORE" in said
+    assert "hunter2" not in said

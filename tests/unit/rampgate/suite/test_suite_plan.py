@@ -44,7 +44,7 @@ def test_a_plan_counts_what_is_kept_and_equal_answers_once(folder: Path) -> None
 
 def test_a_plan_tells_the_cost_by_what_calls_cost_before(folder: Path) -> None:
     with candidate(lambda body, _: (200, {"output": f"so {body['input']} #quality:1", "cost_usd": 0.5})) as fake:
-        asked_there = {"url": fake.url, "at_once": 1, "parts": {"model": {"value": "m"}}}
+        asked_there = {"url": fake.url, "at_once": 1, "parts": {"code": {"value": "r1"}}}
         ran(written(folder, [case(number) for number in range(4)], candidate=asked_there))
         plan = ran(written(folder, [case(number) for number in range(6)], candidate=asked_there), "--plan")
     assert plan["answers"] == {"to_ask": 4, "kept": 8}
@@ -62,7 +62,7 @@ def test_an_answer_that_says_it_cost_more_than_all_money_leaves_a_plan(folder: P
 
 def test_over_its_cost_a_run_is_incomplete_and_the_next_goes_on(folder: Path) -> None:
     with candidate(lambda body, _: (200, {"output": f"good {body['input']}", "cost_usd": 0.5})) as fake:
-        told = {"url": fake.url, "at_once": 1, "parts": {"model": {"value": "m"}}}
+        told = {"url": fake.url, "at_once": 1, "parts": {"code": {"value": "r1"}}}
         path = written(folder, [case(number) for number in range(5)], candidate=told, samples=1)
         first = ran(path, "--max-cost", 1, "--label", "main", code=1)
         assert first["verdict"] == "incomplete"

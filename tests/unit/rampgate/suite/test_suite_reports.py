@@ -197,7 +197,8 @@ def test_a_run_s_page_has_the_stored_trace_of_a_case_that_fell_and_links_to_it(
     with commands(Rig(tmp_path, model.url).environment, monkeypatch):
         path = written(tmp_path / "suite", [case(number) for number in range(20)])
         main, page = tmp_path / "main.jsonl", tmp_path / "r.html"
-        ran(capsys, monkeypatch, "suite", "run", str(path), "--out", str(main), "--report", str(page), "--json")
+        words = ("suite", "run", str(path), "--out", str(main), "--report", str(page), "--first-run", "--json")
+        ran(capsys, monkeypatch, *words)
         assert "Runs" in Page(page.read_text()).words, "a run without a baseline is shown, too"
         (path.parent / "prompt.md").write_text("bad\n")
         words = ("suite", "run", str(path), "--baseline", str(main), "--report", str(page), "--json")

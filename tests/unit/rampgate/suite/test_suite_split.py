@@ -53,7 +53,8 @@ def test_results_take_no_devices_place(folder: Path) -> None:
 
 
 def test_one_job_answers_and_the_other_scores_without_the_candidates_code(folder: Path, model: Running) -> None:
-    path = written(folder, CASES, **JUDGED)
+    prompt_alone = {"entry": "agent:answer", "parts": {"prompt": {"files": ["prompt.md"]}}}
+    path = written(folder, CASES, candidate=prompt_alone, **JUDGED)
     whole = ran(path, "--store", folder / "whole.db")
     judged = model.model.requests.total()
     file = generated(path)

@@ -30,7 +30,7 @@ def answer(case):
     return "good" if random.Random(f"{SEED} {name} {ASKED[name]}").random() < 0.8 else "bad"
 """
 """An agent that is good four times in five, by a seed that is no part of it."""
-ALONE = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+ALONE = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["*.md", "agent.py"]}}}
 """One process answers, so that a seed says all of its answers."""
 CASES = [case(number) for number in range(60)]
 

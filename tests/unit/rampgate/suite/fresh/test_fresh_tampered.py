@@ -99,11 +99,11 @@ def test_answers_that_are_others_by_now_make_the_fresh_answers_of_before_void(jo
     assert "after: it is" in why_not(jobs.confirmed(code=1))
 
 
-def test_answers_of_a_candidate_with_the_baselines_parts_are_not_the_baselines(jobs: SplitJobs) -> None:
-    """Code outside the parts is another one: by their configuration both sides are the same."""
+def test_answers_of_a_candidate_with_the_baselines_parts_are_not_the_baselines(tmp_path: Path, folder: Path) -> None:
+    """It reads what is in no part: by their configuration both sides are the same."""
+    jobs = SplitJobs(tmp_path, folder, "not (HERE / 'broken').exists()")
     (jobs.proposed / "prompt.md").write_text("old")
-    source = (jobs.proposed / "agent.py").read_text()
-    (jobs.proposed / "agent.py").write_text(source.replace("kind == 'old' or number > 2", "False"))
+    (jobs.proposed / "broken").write_text("")
     jobs.tripped()
     for side in Side:
         jobs.anew(side)

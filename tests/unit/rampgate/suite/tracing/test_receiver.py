@@ -52,7 +52,7 @@ if __name__ == "__main__":
     print(json.dumps(answer(json.load(sys.stdin))))
     provider.shutdown()
 """
-PARTS = {"prompt": {"files": ["prompt.md"]}}
+PARTS = {"prompt": {"files": ["prompt.md", "agent.py"]}}
 
 
 def traces(folder: Path, told: dict[str, Any]) -> list[dict[str, Any]]:
