@@ -113,34 +113,41 @@ class Spend:
 
     def reserve(self, tokens: int) -> int:
         """Set tokens aside for a call and return how many. Raises CallFailed where the limit does not allow it."""
-        needed = tokens + self._longest
-        if self.most_calls is not None and self.calls >= self.most_calls:
-            raise self._over(f"the gate's limit of {self.most_calls} model calls is spent")
-        if self.most_tokens is not None and self.tokens + needed > self.most_tokens:
-            raise self._over(f"the gate's limit of {self.most_tokens} tokens is spent")
-        if self.most_dollars is not None and self.answered and not self.priced:
-            raise self._over("the model's server does not say what calls cost: no limit in US dollars can be held")
-        self._begin(CALL)
+        if why := self._refusal(tokens):
+            raise self._over(why)
+        self._open[CALL] += 1
         self.calls += 1
-        self.tokens += needed
-        return needed
+        self.tokens += tokens + self._longest
+        return tokens + self._longest
 
     def begin(self) -> None:
         """Something else than a call of a model is asked for, such as a candidate's answer. Raises CallFailed where the
         limit in US dollars does not allow it."""
-        self._begin(ANSWER)
+        if why := self._too_dear(ANSWER):
+            raise self._over(why)
+        self._open[ANSWER] += 1
 
     def pay(self, dollars: float | None) -> None:
         """What was begun cost so much, None where nobody says."""
         self._ended(ANSWER, dollars)
 
-    def _begin(self, kind: str) -> None:
-        """Sets aside the dearest so far of the kind."""
+    def _refusal(self, tokens: int) -> str:
+        """Why another call is over a limit; empty where it is not."""
+        if self.most_calls is not None and self.calls >= self.most_calls:
+            return f"the gate's limit of {self.most_calls} model calls is spent"
+        if self.most_tokens is not None and self.tokens + tokens + self._longest > self.most_tokens:
+            return f"the gate's limit of {self.most_tokens} tokens is spent"
+        if self.most_dollars is not None and self.answered and not self.priced:
+            return "the model's server does not say what calls cost: no limit in US dollars can be held"
+        return self._too_dear(CALL)
+
+    def _too_dear(self, kind: str) -> str:
+        """The same of the limit in US dollars, with the dearest so far of the kind set aside."""
         if self.most_dollars is not None:
             aside = sum(self._dearest[one] * self._open[one] for one in self._open)
             if self.dollars + aside + self._dearest[kind] > self.most_dollars or self.dollars >= self.most_dollars:
-                raise self._over(f"the limit of ${self.most_dollars:g} is spent")
-        self._open[kind] += 1
+                return f"the limit of ${self.most_dollars:g} is spent"
+        return ""
 
     def _ended(self, kind: str, dollars: float | None) -> None:
         self._open[kind] -= 1
@@ -171,11 +178,10 @@ class Spend:
             self._waiting.clear()
 
     async def room(self, tokens: int) -> None:
-        """Wait for calls under way where only they can say whether the limit of tokens allows another: before the first
-        reply no one knows what one costs, and later less may be spent than is set aside."""
-        while self._under_way and self.most_tokens is not None and (
-            not self.answered or self.tokens + tokens + self._longest > self.most_tokens
-        ):  # fmt: skip
+        """Wait for calls under way where only they can say whether a limit allows another: before the first reply no
+        one knows what one costs, and later less may be spent than is set aside."""
+        unknown = self.most_tokens is not None or self.most_dollars is not None
+        while self._under_way and ((unknown and not self.answered) or self._refusal(tokens)):
             self._waiting.append(asyncio.get_running_loop().create_future())
             await self._waiting[-1]
 
