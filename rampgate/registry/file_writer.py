@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -46,6 +47,20 @@ def replacing(path: Path, held: Path | None = None) -> Iterator[IO[bytes]]:
         if held is None:
             Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a folder for this process. Raises OSError: where another process has it, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(errno.EAGAIN, "another run works there; wait for its end", str(folder)) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def require_regular(path: Path) -> None:
