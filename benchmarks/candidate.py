@@ -115,15 +115,9 @@ async def measure(model: str, candidate: str) -> dict[str, float]:
     failed = [one for one in done.scored.judgements if one.failure]
     if done.answered != ITEMS or failed:
         raise RuntimeError(f"not all was answered: {done.answered} answers, {failed[:1]}")
-    calls = done.document()["evidence"]["model_calls"] + _asked_again(done.scored.judgements)
+    calls = done.document()["evidence"]["model_calls"]
     candidates, judges = ITEMS / ASKED_AT_ONCE * SECONDS, calls * LATENCY / AT_ONCE
     return {"calls": calls, "candidate": candidates, "judges": judges, "took": took}
-
-
-def _asked_again(judgements: Any) -> int:
-    """Calls beyond the first of each item: a safety judge's failing answer is asked for again."""
-    said = [one.answer.about for one in judgements if getattr(one.answer, "about", None) is not None]
-    return sum(len(about.said) - 1 for about in said)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from evalcore.yaml.suggestions import near_miss
 from schemas.checks.agreement import SEED_THRESHOLD
 from schemas.judges import BaselineSource, Classification, Milestone, Score, judge_id
 from schemas.manifests import CATEGORY
-from schemas.verticals import UNKNOWN, UNREGISTERED
+from schemas.verticals import RESERVED
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
-RESERVED: Final = frozenset({UNREGISTERED, UNKNOWN, ALONE, "platform", "all", "none", "default"})
-"""Words with another meaning in places that name verticals: metrics, views, files outside a registry."""
+TAKEN: Final = RESERVED | {ALONE}
+"""The same of files outside a registry."""
 _READ_AS_ELSE: Final = frozenset(
     {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "con", "prn", "aux", "nul"}
 )
@@ -112,12 +112,12 @@ def require_name(name: str, files: RegistryFiles) -> None:
     """Raises Refused for what can't name a vertical: as a folder, in a metric's label, beside the others."""
     if NAME.fullmatch(name) is None:
         tidied = re.sub(r"[^a-z0-9_-]+", "_", name.strip().lower()).strip("_-")
-        hint = f"; {tidied!r} could" if NAME.fullmatch(tidied) and tidied not in RESERVED else ""
+        hint = f"; {tidied!r} could" if NAME.fullmatch(tidied) and tidied not in TAKEN else ""
         raise Refused(
             f"NAME: {name[:80]!r} can't name a vertical{hint}. Lower-case letters, digits, _ and -, at most 63, "
             "a letter first"
         )
-    if name in RESERVED or name in _READ_AS_ELSE:
+    if name in TAKEN or name in _READ_AS_ELSE:
         raise Refused(f"NAME: {name!r} is reserved; choose another name")
     for other in sorted(verticals(files) - {name}):
         if judge_id(other) == judge_id(name):

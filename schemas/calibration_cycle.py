@@ -58,6 +58,8 @@ class StepDone(FileModel):
     """Hashes of what it read, by name; where one is another now, the step is done again."""
     outputs: dict[str, str] = Field(default_factory=dict)
     """Hashes of the files that it left, by name."""
+    results: dict[str, str] = Field(default_factory=dict)
+    """Hashes of the fields of this document that it found, by name: what is edited is refused."""
     told: str = ""
     """What it said: what it waits for, why it was refused, or what it found."""
 

@@ -34,7 +34,12 @@ def _of_these_times(day: date) -> date:
 
 
 Day = Annotated[date, BeforeValidator(_day), AfterValidator(_of_these_times)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
+_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Control characters, ends of lines, and what turns the direction of writing: a name that a reader can't trust."""
+Text = Annotated[
+    StrictStr,
+    Field(min_length=1, max_length=200, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$"),
+]
 """One line without space around it: `ux_quality ` would name another judge, and a reader would not see why."""
 Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000, pattern=r"\S")]
 Path = Annotated[

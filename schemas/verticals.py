@@ -5,18 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictStr
+from pydantic import AfterValidator, Field, StrictStr
 
 from schemas.files import FileModel, Number, Text
 
 UNREGISTERED = "unregistered"
 UNKNOWN = "unknown"
+RESERVED = frozenset({UNREGISTERED, UNKNOWN, "other", "platform", "all", "none", "default"})
+"""Words with another meaning in places that name verticals: metrics, views, counts."""
+
+
+def _free(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"{name} means something else where verticals are named; choose another name")
+    return name
 
 
 class Vertical(FileModel):
     """One file of `configs/verticals/`, named after the vertical."""
 
-    name: StrictStr = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")
+    name: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$"), AfterValidator(_free)]
     """The file's name."""
     project: Text
     """The vertical's own Opik project."""

@@ -25,7 +25,7 @@ from agents.join.step_data import Refused
 from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key
 from agents.policy import Policy
 from agents.ports import Change, Pool, Ports, Store
-from evalcore.gates.regression import Watched
+from evalcore.gates.regression import Watched, person
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from evalcore.scoring.applicability import kept_weight
@@ -105,9 +105,9 @@ def keep(
 
 def _hash(name: Any) -> bytes:
     """Return a hash of a user's or a session's name; zeros where there is none."""
-    if not isinstance(name, str) or not name:
+    if not (known := person(name)):
         return bytes(_WHOSE)
-    return hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:_WHOSE]
+    return hashlib.sha256(known.encode(errors="surrogatepass")).digest()[:_WHOSE]
 
 
 async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:

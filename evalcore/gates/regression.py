@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from unicodedata import category, normalize
 
 from evalcore.gates.limits import aggregate
 from evalcore.registry.registry import Judge
@@ -32,6 +33,13 @@ LAPSED = 0.5
 one score more or less does not end a breach and begin it again."""
 FEWEST_UNSCORED = 3
 """Traces without a score that page; fewer are an accident, whatever share of a small window they are."""
+
+
+def person(name: object) -> str:
+    """Returns a user's or a session's name in the one spelling by which a ramp-down counts them, empty for none: what
+    differs in case, width, space around it or signs that show nothing is one."""
+    seen = normalize("NFKC", name) if isinstance(name, str) else ""
+    return "".join(one for one in seen if category(one) != "Cf").casefold().strip()
 
 
 @dataclass(frozen=True)

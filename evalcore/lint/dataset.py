@@ -91,15 +91,19 @@ def _choices(choices: Any, path: FieldPath) -> Iterator[Problem]:
         seen.append(value)
 
 
+LEAST_RATE = 1e-6
+
+
 @SAMPLING.error()
 def sampling_leaves_some(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A judge that is enabled samples some traces; at a rate of 0 the gates on live traces have nothing to go by."""
+    """A judge samples one trace in a million or more; at a rate near 0 the gates on live traces have nothing to go by,
+    and a score's weight no bound."""
     for judge, rule in files.rules.items():
-        if not rule.model.safety and not rule.model.sampling_rate > 0:
+        if not rule.model.safety and rule.model.sampling_rate < LEAST_RATE:
             message = (
                 f"{judge} would score no trace: pre_ramp and pre_full have no sample, and pre_merge ignores the rate"
             )
-            fix = "write a rate above 0; `enabled: false` switches a judge off"
+            fix = f"write a rate of {LEAST_RATE:.6f} or more; `enabled: false` switches a judge off"
             yield find(rule, ("sampling_rate",), message, fix)
 
 

@@ -19,12 +19,15 @@ from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import JUDGE_ID, Milestone, judge_id
+from schemas.verticals import RESERVED as RESERVED_VERTICALS
 
 IDENTITY = Subject("Identity", "PF-9 §5.2")
 NAMES = Subject("Names")
 PATHS = Subject("Paths")
 SIZE = Subject("Size")
 RESERVED = "user_signal_"
+PEOPLE = "people/"
+"""What people score in an annotation queue is read under this name and the judge's."""
 LEGACY = frozenset({"thumbs", "reroll"})
 """Names under which the two signals are mirrored for one release cycle (R-4)."""
 WAY = (
@@ -41,8 +44,12 @@ MANY = 50
 
 def is_reserved(name: str) -> bool:
     """Tells whether people would read the reserved prefix, also in hyphens, spaces, wide or invisible characters."""
+    return _begins(name, RESERVED)
+
+
+def _begins(name: str, prefix: str) -> bool:
     seen = "".join(character for character in normalize("NFKC", name) if category(character) != "Cf")
-    return spelling(seen).startswith(RESERVED)
+    return spelling(seen).startswith(prefix)
 
 
 def spelling(name: str) -> str:
@@ -79,10 +86,14 @@ def written_names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath
 
 @NAMES.error("PF-9 R-4, AC-15")
 def reserved_prefix(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals."""
+    """No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals, or
+    with `people/`, under which people's scores stand."""
     for parsed, path, name in written_names(files):
         if is_reserved(name):
             yield find(parsed, path, f"{name!r} has the prefix user_signal_, which PF-9 R-4 reserves", WAY)
+        if _begins(name, PEOPLE):
+            message = f"{name!r} would be read as people's scores in an annotation queue"
+            yield find(parsed, path, message, "choose a name that does not begin with people/")
 
 
 @NAMES.error("PF-9 R-4")
@@ -206,10 +217,12 @@ def _named_verticals(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldP
 
 @PATHS.error("PF-9 §5.5")
 def vertical_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A vertical's name is one plain word, since folders are named after it."""
+    """A vertical's name is one plain word, since folders are named after it, and none of the words that views and
+    metrics use for turns of no vertical."""
     for parsed, path, name in _named_verticals(files):
-        if not VERTICAL.fullmatch(name):
+        if not VERTICAL.fullmatch(name) or name in RESERVED_VERTICALS:
             fix = "use lower-case letters, digits, hyphens and underscores"
+            fix += f", and none of {', '.join(sorted(RESERVED_VERTICALS))}"
             yield find(parsed, path, f"{name!r} can't be the name of a vertical", fix)
 
 

@@ -25,6 +25,8 @@ __all__ = [
 
 METADATA = "rampgate_metadata"
 """The variable that carries what Opik has no field for."""
+RULE_ID = "rule_id"
+"""There: the rule's own id, which Opik gives. A copy that somebody makes in Opik carries that of another."""
 LLM_JUDGE = "llm_as_judge"
 _TYPES = {ScoreType.INTEGER: "INTEGER", ScoreType.FLOAT: "DOUBLE", ScoreType.BOOLEAN: "BOOLEAN"}
 _TRACE_FIELDS = frozenset({"id", "name", "input", "output", "metadata", "tags", "thread_id", "start_time", "end_time"})
@@ -84,6 +86,16 @@ class OpikRule:
             return {}
         return found if isinstance(found, dict) and isinstance(found.get("judge_id"), str) else {}
 
+    @property
+    def copied(self) -> bool:
+        """Whether somebody made it in Opik, of a rule that a sync made."""
+        return bool(self.metadata.get(RULE_ID, self.id) != self.id)
+
+    def with_id(self, rule_id: str) -> OpikRule:
+        """Returns the rule as the one that Opik has under that id."""
+        carried = json.dumps({**self.metadata, RULE_ID: rule_id}, sort_keys=True)
+        return replace(self, id=rule_id, variables={**self.variables, METADATA: carried})
+
     def differences(self, other: OpikRule) -> tuple[str, ...]:
         """Returns the names of the fields that differ, besides ids and projects, which are Opik's own."""
         names = ("name", "model", "temperature", "enabled", "messages", "output", "filters")
@@ -109,8 +121,11 @@ class Update:
 
 @dataclass(frozen=True)
 class LeftAlone:
+    """A rule that a sync does not touch. `double`: the judge of which it is one rule too many."""
+
     name: str
     reason: str
+    double: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,12 +238,14 @@ def plan(
             continue
         if judge_id is None:
             left.append(LeftAlone(rule.name, "not made by a sync"))
+        elif rule.copied:
+            left.append(LeftAlone(rule.name, f"a copy of {judge_id}'s rule that no sync made"))
         elif rule.metadata.get("vertical") != vertical:
             left.append(LeftAlone(rule.name, f"belongs to vertical {rule.metadata.get('vertical')}"))
         elif set(rule.projects) - {project}:
             left.append(LeftAlone(rule.name, "other projects share it"))
         elif judge_id in ours:
-            left.append(LeftAlone(rule.name, f"a second copy of {judge_id}; delete it in Opik"))
+            left.append(LeftAlone(rule.name, f"a second copy of {judge_id}; delete it in Opik", judge_id))
         else:
             ours[judge_id] = rule
     create, update, unchanged = [], [], []
@@ -246,9 +263,9 @@ def plan(
         if here is None:
             create.append(wanted)
             continue
-        wanted = _under_the_name_it_got(wanted, here, standing)
+        wanted = _under_the_name_it_got(wanted, here, standing).with_id(here.id)
         if changes := wanted.differences(here):
-            update.append(Update(replace(wanted, id=here.id), changes))
+            update.append(Update(wanted, changes))
         else:
             unchanged.append(judge.id)
     left += [LeftAlone(rule.name, f"judge {judge_id} is no longer in the registry") for judge_id, rule in ours.items()]

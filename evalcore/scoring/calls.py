@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -70,15 +72,24 @@ class Model(Protocol):
 
 
 ANSWER_TOKENS = 500
-"""Tokens set aside for a reply until the server says what it cost."""
+"""The least that is set aside for a reply until the server says what it cost."""
 
 
 CALL, ANSWER = "call", "answer"
 
 
+@dataclass
+class Bill:
+    """What is set aside for a call, for its prompt and its reply."""
+
+    prompt: int
+    reserved: int
+    made: bool = False
+
+
 class Spend:
     """A gate's spending and its limits; None is no limit. Each call is paid for before it is made, so that
-    simultaneous calls can't overspend together.
+    simultaneous calls can't overspend together: with its prompt, and the dearest reply so far.
 
     It also counts the gate's `questions`, of which more may be `expected`, and those `settled`, by a call, a kept
     answer or a failure, which leaves one `unanswered`, and tells `listener` of each: progress is seen there. `dollars`
@@ -89,6 +100,7 @@ class Spend:
     def __init__(self, calls: int | None = None, tokens: int | None = None, dollars: float | None = None) -> None:
         self.most_calls, self.most_tokens, self.most_dollars = calls, tokens, dollars
         self._dearest, self._open = {CALL: 0.0, ANSWER: 0.0}, {CALL: 0, ANSWER: 0}
+        self._longest, self._under_way, self._waiting = ANSWER_TOKENS, 0, list[asyncio.Future[None]]()
         self.spent = ""
         self.calls = self.tokens = self.answered = self.priced = 0
         self.expected = self.questions = self.settled = self.unanswered = 0
@@ -101,34 +113,41 @@ class Spend:
 
     def reserve(self, tokens: int) -> int:
         """Set tokens aside for a call and return how many. Raises CallFailed where the limit does not allow it."""
-        needed = tokens + ANSWER_TOKENS
-        if self.most_calls is not None and self.calls >= self.most_calls:
-            raise self._over(f"the gate's limit of {self.most_calls} model calls is spent")
-        if self.most_tokens is not None and self.tokens + needed > self.most_tokens:
-            raise self._over(f"the gate's limit of {self.most_tokens} tokens is spent")
-        if self.most_dollars is not None and self.answered and not self.priced:
-            raise self._over("the model's server does not say what calls cost: no limit in US dollars can be held")
-        self._begin(CALL)
+        if why := self._refusal(tokens):
+            raise self._over(why)
+        self._open[CALL] += 1
         self.calls += 1
-        self.tokens += needed
-        return needed
+        self.tokens += tokens + self._longest
+        return tokens + self._longest
 
     def begin(self) -> None:
         """Something else than a call of a model is asked for, such as a candidate's answer. Raises CallFailed where the
         limit in US dollars does not allow it."""
-        self._begin(ANSWER)
+        if why := self._too_dear(ANSWER):
+            raise self._over(why)
+        self._open[ANSWER] += 1
 
     def pay(self, dollars: float | None) -> None:
         """What was begun cost so much, None where nobody says."""
         self._ended(ANSWER, dollars)
 
-    def _begin(self, kind: str) -> None:
-        """Sets aside the dearest so far of the kind."""
+    def _refusal(self, tokens: int) -> str:
+        """Why another call is over a limit; empty where it is not."""
+        if self.most_calls is not None and self.calls >= self.most_calls:
+            return f"the gate's limit of {self.most_calls} model calls is spent"
+        if self.most_tokens is not None and self.tokens + tokens + self._longest > self.most_tokens:
+            return f"the gate's limit of {self.most_tokens} tokens is spent"
+        if self.most_dollars is not None and self.answered and not self.priced:
+            return "the model's server does not say what calls cost: no limit in US dollars can be held"
+        return self._too_dear(CALL)
+
+    def _too_dear(self, kind: str) -> str:
+        """The same of the limit in US dollars, with the dearest so far of the kind set aside."""
         if self.most_dollars is not None:
             aside = sum(self._dearest[one] * self._open[one] for one in self._open)
             if self.dollars + aside + self._dearest[kind] > self.most_dollars or self.dollars >= self.most_dollars:
-                raise self._over(f"the limit of ${self.most_dollars:g} is spent")
-        self._open[kind] += 1
+                return f"the limit of ${self.most_dollars:g} is spent"
+        return ""
 
     def _ended(self, kind: str, dollars: float | None) -> None:
         self._open[kind] -= 1
@@ -140,10 +159,38 @@ class Spend:
         self.spent = why
         return CallFailed(Failure.OVER_LIMIT, why)
 
-    def charge(self, reserved: int, tokens: int | None, dollars: float | None = None) -> None:
-        """Replace what was reserved by what the call cost; where that is None, the reservation stays."""
+    @contextmanager
+    def begun(self, tokens: int) -> Iterator[Bill]:
+        """Yields the bill of a call for which tokens are set aside as `reserve` does; given back where it is not
+        made."""
+        bill = Bill(tokens, self.reserve(tokens))
+        self._under_way += 1
+        try:
+            yield bill
+        finally:
+            self._under_way -= 1
+            if not bill.made:
+                self.calls, self.tokens = self.calls - 1, self.tokens - bill.reserved
+                self._open[CALL] -= 1
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+            self._waiting.clear()
+
+    async def room(self, tokens: int) -> None:
+        """Wait for calls under way where only they can say whether a limit allows another: before the first reply no
+        one knows what one costs, and later less may be spent than is set aside."""
+        unknown = self.most_tokens is not None or self.most_dollars is not None
+        while self._under_way and ((unknown and not self.answered) or self._refusal(tokens)):
+            self._waiting.append(asyncio.get_running_loop().create_future())
+            await self._waiting[-1]
+
+    def charge(self, reserved: int, tokens: int | None, dollars: float | None = None, *, prompt: int = 0) -> None:
+        """Replace what was reserved by what the call cost; where that is None, the reservation stays. `prompt`: the
+        part of it that was known before."""
         if tokens is not None:
             self.tokens += tokens - reserved
+            self._longest = max(self._longest, tokens - prompt)
         self.answered += tokens != 0 or dollars is not None
         self._ended(CALL, dollars)
         self.priced += dollars is not None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from evalcore.framing import MOST_TOKENS
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.registry.judge import Judge
-from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
+from evalcore.scoring.calls import PASSING, Bill, CallFailed, Failure, Model, Reply, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 
 T = TypeVar("T")
@@ -137,6 +137,17 @@ class GateCalls:
     name: str
     spend: Spend
     breaker: CircuitBreaker
+    paying: FairSemaphore = field(default_factory=lambda: FairSemaphore(1))
+
+    @asynccontextmanager
+    async def paid(self, tokens: int) -> AsyncIterator[Bill]:
+        """Yields the bill of a call, in the order of asking. Before a place is taken: a gate that waits for its own
+        calls holds up no other. Raises CallFailed."""
+        with ExitStack() as stack:
+            async with self.paying.place(self.name):
+                await self.spend.room(tokens)
+                bill = stack.enter_context(self.spend.begun(tokens))
+            yield bill
 
 
 class ModelCaller:
@@ -176,8 +187,8 @@ class ModelCaller:
             wait_initial=limits.first_pause, wait_max=limits.longest_pause, wait_jitter=limits.jitter,
         ):  # fmt: skip
             with attempt:
-                async with self._places.place(gate.name):
-                    reply = await self._call(gate, asked)
+                async with gate.paid(asked.tokens) as bill, self._places.place(gate.name):
+                    reply = await self._call(gate, asked, bill)
                 try:
                     return read(reply.text)
                 except NoScore as error:
@@ -190,13 +201,13 @@ class ModelCaller:
         place, the calls of other gates tell, since they hold the places."""
         return gate.breaker.to_blame() if gate.breaker.asked else self._everyones.silent()
 
-    async def _call(self, gate: GateCalls, asked: Prompt) -> Reply:
+    async def _call(self, gate: GateCalls, asked: Prompt, bill: Bill) -> Reply:
         if gate.breaker.over and (down := gate.breaker.down()) is not None:
             raise down
         await self._pause.wait()
         if self._limiter is not None:
             await self._limiter.acquire()
-        reserved = gate.spend.reserve(asked.tokens)
+        bill.made = True
         gate.breaker.began()
         self._everyones.began()
         seconds = self._limits.call_seconds
@@ -205,22 +216,22 @@ class ModelCaller:
                 reply = await self.model.complete(asked)
         except TimeoutError as error:
             failure = CallFailed(Failure.TIMEOUT, f"the model gave no answer in {seconds:g} s")
-            raise self._noted(failure, gate, reserved) from error
+            raise self._noted(failure, gate, bill) from error
         except CallFailed as failure:
-            raise self._noted(failure, gate, reserved) from None
+            raise self._noted(failure, gate, bill) from None
         gate.breaker.answered()
         self._everyones.answered()
         self._observe("ok")
-        gate.spend.charge(reserved, reply.tokens, reply.dollars)
+        gate.spend.charge(bill.reserved, reply.tokens, reply.dollars, prompt=bill.prompt)
         return reply
 
-    def _noted(self, failure: CallFailed, gate: GateCalls, reserved: int) -> CallFailed:
+    def _noted(self, failure: CallFailed, gate: GateCalls, bill: Bill) -> CallFailed:
         gate.breaker.failed(failure)
         self._everyones.failed(failure)
         self._pause.prolong(failure.retry_after)
         self._observe(failure.kind)
         if failure.kind not in (Failure.TIMEOUT, Failure.SLIP):
-            gate.spend.charge(reserved, 0)  # nothing was answered, nothing is charged
+            gate.spend.charge(bill.reserved, 0)  # nothing was answered, nothing is charged
         return failure
 
 

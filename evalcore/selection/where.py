@@ -30,7 +30,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+)
     |(?P<operator><=|>=|!=|==|=|<|>)
-    |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    |(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))
     |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
     |(?P<word>[^\W\d][\w.\-]*(?:"(?:[^"]|"")*")?)""",
     re.VERBOSE,

@@ -123,8 +123,9 @@ def _wrong_form(text: str, shown: str, pattern: str) -> Wording:
         return Wording("wrong-format", f"{shown} is no dotted path such as input.messages[-1].content", "", general)
     if not text.strip():
         return Wording("empty-value", "has no text", "", "write a text, or remove the field")
-    if pattern.startswith(r"^\S"):
-        return Wording("wrong-format", f"{shown} has space around it, or a line break", "write one line of text")
+    if pattern.startswith(r"^[^\s"):
+        message = f"{shown} has space around it, a line break, or a sign that a reader does not see"
+        return Wording("wrong-format", message, "write one line of text")
     return Wording("wrong-format", f"{shown} has not the form it must have", f"it must match {pattern}")
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from evalcore.registry import disk
 from evalcore.registry.files import REFERENCE_SET
-from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of
+from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of, result
 from rampgate.calibration.steps.given import DIFF, Given
-from rampgate.calibration.steps.order import STEPS
+from rampgate.calibration.steps.order import STEPS, require_reference
 from rampgate.checks.drift import registry_or_none
 from rampgate.checks.stored_outputs import BASELINE
 from rampgate.ci_gate.metrics import leave
@@ -157,7 +157,15 @@ def _cuts(options: Options) -> dict[str, float]:
 
 
 def _gone_on(given: Given, cycle: Cycle, clock: Callable[[], float]) -> Cycle:
-    """Does each step that is not done, or that read what is another one now, until one has to wait."""
+    """Does each step that is not done, or that read what is another one now, until one has to wait. What was written is
+    not derived again."""
+    require_reference(given, cycle)
+    if cycle.step(Step.WRITE).state is State.DONE:
+        for step, done in cycle.steps.items():
+            if changed := [name for name, was in done.outputs.items() if given.hashes(name)[name] != was]:
+                told = f"is not what {step} left, and the round is written; take the file from the history"
+                raise Failure(f"{given.folder.path / changed[0]}: {told}")
+        return cycle
     for step, (job, reads) in STEPS.items():
         before, inputs = cycle.step(step), reads(given, cycle)
         if before.state is State.DONE:
@@ -171,10 +179,12 @@ def _gone_on(given: Given, cycle: Cycle, clock: Callable[[], float]) -> Cycle:
         for name, text in outcome.files.items():
             given.folder.write(name, text)
         given.folder.took(step, clock() - began)
+        inputs, cycle = reads(given, cycle), cycle.model_copy(update=dict(outcome.found))
         done = StepDone(
-            state=outcome.state, inputs=reads(given, cycle), outputs=given.hashes(*outcome.files), told=outcome.told
-        )
-        cycle = cycle.model_copy(update={**outcome.found, "steps": {**cycle.steps, step: done}})
+            state=outcome.state, inputs=inputs, outputs=given.hashes(*outcome.files), told=outcome.told,
+            results={name: result(cycle, name) for name in outcome.found},
+        )  # fmt: skip
+        cycle = cycle.model_copy(update={"steps": {**cycle.steps, step: done}})
         if step is Step.DIFF:
             within = sum(given.folder.seconds().values()) < LONGEST_SECONDS
             cycle = cycle.model_copy(update={"within_four_hours": within})

@@ -5,21 +5,21 @@ A process that is killed leaves at most a file that no reader takes; the next ru
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from evalcore.registry.files import VERTICALS
+from evalcore.registry.judge import digest
 from rampgate.console import Failure, plain
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import locked, replace_file
 from schemas.calibration_cycle import Cycle, Step
 
 DOCUMENT = "cycle.json"
@@ -40,17 +40,21 @@ class Folder:
     path: Path
 
     def document(self) -> Cycle | None:
-        """The round as far as it is; None before it began. Raises Failure."""
+        """The round as far as it is; None before it began. Raises Failure: where a step found something else, too."""
         file = self.path / DOCUMENT
         try:
-            return Cycle.model_validate_json(file.read_bytes())
-        except FileNotFoundError:
+            known = Cycle.model_validate_json(file.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise Failure(f"{file}: can't be read: {error.strerror or error}") from error
         except ValidationError as error:
             where, why = error.errors()[0]["loc"], error.errors()[0]["msg"]
             raise Failure(f"{file}: {'.'.join(map(str, where))}: {why}; take the file from the history") from error
+        for step, done in known.steps.items():
+            if changed := [name for name, was in done.results.items() if result(known, name) != was]:
+                raise Failure(f"{file}: {changed[0]}: is not what {step} found; take the file from the history")
+        return known
 
     def save(self, document: Cycle) -> None:
         self.write(DOCUMENT, json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
@@ -84,6 +88,11 @@ class Folder:
         (self.path / SECONDS).unlink(missing_ok=True)
 
 
+def result(cycle: Cycle, name: str) -> str:
+    """The hash of a field of the document."""
+    return digest(cycle.model_dump(mode="json", include={name}))
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole, and the folder it is in. Raises Failure."""
     try:
@@ -107,23 +116,17 @@ def evaluation_folder(configs: Path, vertical: str) -> Path:
 
 @contextmanager
 def alone(folder: Folder, beside: Mapping[Path, re.Pattern[str]]) -> Iterator[None]:
-    """Holds the round for this process, and takes away what a killed one left of its files, and of those of that name
-    `beside`. Raises Failure where another process has the round."""
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder.path, os.O_RDONLY)
-    except OSError as error:
-        raise Failure(f"{folder.path}: can't be written: {error.strerror or error}") from error
-    try:
+    """Holds the vertical's rounds and reference set for this process, and takes away what a killed one left of the
+    round's files, and of those of that name `beside`. Raises Failure where another process has them."""
+    with ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Failure(f"{folder.path}: another run has this round; wait for it to end") from None
+            folder.path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder.path.parent.parent))
+        except OSError as error:
+            raise Failure(f"{error.filename or folder.path}: can't be written: {error.strerror or error}") from error
         for place, names in {folder.path: re.compile(".*"), **beside}.items():
             for file in sorted(place.iterdir()) if place.is_dir() else ():
                 left = _LEFT.fullmatch(file.name)
                 if left is not None and names.fullmatch(left["of"]):
                     file.unlink(missing_ok=True)
         yield
-    finally:
-        os.close(handle)

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ HEADS = (
 LONGEST_TEXT = 30_000
 """Characters of a text on a sheet; spreadsheets hold 32,767 in a cell."""
 _BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
 
 
@@ -101,12 +103,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _score(path: Path, number: int, said: str, judge: Judge) -> float:
-    try:
-        score = (
-            _WORDS[said.lower()] if judge.score_type is ScoreType.BOOLEAN and said.lower() in _WORDS else float(said)
-        )
-    except ValueError:
-        score = math.nan
+    score = float(said) if _NUMBER.fullmatch(said) else math.nan
+    if judge.score_type is ScoreType.BOOLEAN:
+        score = _WORDS.get(said.lower(), score)
     if why := off_scale(score, judge):
         raise BadFile(f"{path}:{number}: score: {said[:40]!r} {why}")
     return score

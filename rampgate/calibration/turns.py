@@ -96,6 +96,6 @@ def _object(path: Path, number: int, one: Mapping[str, Any], field: str) -> Mapp
 
 
 def _number(path: Path, number: int, field: str, value: Any) -> float:
-    if isinstance(value, (int, float)) and math.isfinite(value):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     raise BadFile(f"{path}:{number}: {field}: is no finite number")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from evalcore.registry import disk
 from rampgate.checks.score_files import read_ratings
 from rampgate.ci_gate.inputs import BadFile, file_as, lines
 from rampgate.console import Failure, plain, print_json
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import locked, replace_file
 from rampgate.report.checks import agreement_report
 from rampgate.report.page import check_paths, write_all
 from rampgate.tables import make_table
@@ -57,15 +58,23 @@ def check_agreement(options: Options) -> int:
         raise Failure("--reference and --round: the one needs the other")
     if options.reference is not None and options.thresholds is None:
         raise Failure("--reference: a round enters the set by --thresholds of its categories alone")
+    holding = locked(options.reference.absolute().parent) if options.reference is not None else nullcontext()
     try:
-        entries = read_reference(options.reference) if options.reference is not None else []
-        stated = bounds(read_thresholds(options.thresholds), entries, disk.today()) if options.thresholds else {}
-        otherwise = Bound(_level(options.level)) if options.level is not None else Bound()
-        if options.thresholds is not None:
-            otherwise = replace(otherwise, wrong=f"{options.thresholds} has no threshold for it")
-        rounds = read_ratings(options.file, lambda category: stated.get(category, otherwise).level)
+        with holding:
+            return _checked(options)
+    except OSError as error:
+        raise Failure(f"{options.reference}: can't be written: {error.strerror or error}") from error
     except BadFile as error:
         raise Failure(str(error)) from error
+
+
+def _checked(options: Options) -> int:
+    entries = read_reference(options.reference) if options.reference is not None else []
+    stated = bounds(read_thresholds(options.thresholds), entries, disk.today()) if options.thresholds else {}
+    otherwise = Bound(_level(options.level)) if options.level is not None else Bound()
+    if options.thresholds is not None:
+        otherwise = replace(otherwise, wrong=f"{options.thresholds} has no threshold for it")
+    rounds = read_ratings(options.file, lambda category: stated.get(category, otherwise).level)
     found = check(rounds, stated, otherwise)
     entered = _enter(options, rounds, found, entries) if options.reference is not None else None
     document: dict[str, Any] = {"categories": [_document(one) for one in found]}
@@ -115,12 +124,9 @@ def _enter(
         return Entered(name, 0, version(entries))
     try:
         added = extended(entries, rounds, name, datetime.now(UTC).isoformat(timespec="seconds"))
-        text = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in [*entries, *added])
-        replace_file(path, text)
     except ValueError as error:
         raise Failure(str(error)) from error
-    except OSError as error:
-        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+    replace_file(path, "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in [*entries, *added]))
     return Entered(name, len(added), version(added))
 
 

@@ -45,7 +45,7 @@ class _Line:
 
     def score(self, field: str) -> float:
         value = self._fields.get(field)
-        if isinstance(value, (int, float)) and isfinite(value):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
             return value
         if value is None:
             raise self.wrong(field, "a number is needed; leave out the line where there is no score")

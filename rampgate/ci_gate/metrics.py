@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prometheus_client import write_to_textfile
+from prometheus_client import generate_latest
 
+from rampgate.registry.file_writer import replace_file
 from rampgate.settings import SettingsError
 from streams.metrics import Metrics
 
@@ -16,6 +17,6 @@ def leave(metrics: Metrics, path: Path, *names: str) -> None:
     """Write the named metrics only: zeros of the others would mix with a worker's figures. Raises SettingsError."""
     told = metrics.registry.restricted_registry([f"{name}{part}" for name in names for part in _PARTS])
     try:
-        write_to_textfile(str(path), told)
+        replace_file(path, generate_latest(told).decode())
     except OSError as error:
         raise SettingsError(f"--metrics-file {path}: can't be written: {error.strerror or error}") from error

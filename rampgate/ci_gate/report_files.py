@@ -16,6 +16,7 @@ from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
+from rampgate.registry.file_writer import writable
 from streams.metrics import Metrics, gate_decided, scores_given
 
 METRICS = (
@@ -36,8 +37,8 @@ class Reports:
     def check(self) -> None:
         """Check the paths before the gate costs anything. Raises Failure."""
         for flag, path in self._named():
-            if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-                raise Failure(f"--{flag} {path}: name a file in a folder that exists")
+            if path is not None and not writable(path):
+                raise Failure(f"--{flag} {path}: name a regular file in a folder that exists")
 
     def _named(self) -> Iterator[tuple[str, Path | None]]:
         yield from (("junit", self.junit), ("markdown", self.markdown), ("html", self.html), ("scores", self.scores))

@@ -47,7 +47,7 @@ class GateRequest:
     history: Mapping[str, Sequence[float]] = field(default_factory=dict)
     outdated: Mapping[str, str] = field(default_factory=dict)
     suspended: Mapping[str, str] = field(default_factory=dict)
-    spend: Spend | None = None
+    spend: Spend = field(default_factory=Spend)
     within: float | None = None
 
 
@@ -74,7 +74,6 @@ class GateRun:
 
     def document(self) -> dict[str, Any]:
         """The document of `--json`: the gate's verdict and the evidence for it."""
-        calls = sum(1 for one in self.scored.judgements if one.failure is None and not one.cached)
         return {
             **asdict(self.verdict),
             "vertical": self.wanted.vertical,
@@ -86,7 +85,7 @@ class GateRun:
                 "decided_at": self.decided_at,
                 "duration_seconds": self.duration_seconds,
                 "judged": len(self.scored.assignments),
-                "model_calls": calls,
+                "model_calls": self.wanted.spend.calls,
             },
         }
 
@@ -164,11 +163,10 @@ def sample_facts(gate: Gate) -> SampleFacts:
 
 
 async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
-    spend = wanted.spend or Spend()
-    spend.expected = len(gate.assignments)
-    with progress(f"gate {wanted.milestone}", unit="questions", spend=spend):
+    wanted.spend.expected = len(gate.assignments)
+    with progress(f"gate {wanted.milestone}", unit="questions", spend=wanted.spend):
         return await score_gate(
-            scorer, gate, wanted.today, spend=spend, within=wanted.within, history=wanted.history,
+            scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
             accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended, **sample,
         )  # fmt: skip
 

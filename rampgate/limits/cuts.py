@@ -16,7 +16,7 @@ def cuts_of(words: Sequence[str]) -> dict[str, float]:
     for word in words:
         name, _, number = word.rpartition("=")
         try:
-            cut = float(number)
+            cut = float(number) if number.isascii() else math.nan
         except ValueError:
             cut = math.nan
         if not math.isfinite(cut):

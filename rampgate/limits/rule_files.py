@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -21,7 +22,7 @@ from evalcore.validation import checked
 from evalcore.yaml.editing import NotEditable, edited
 from evalcore.yaml.findings import Finding, Severity
 from rampgate.console import Failure, plain
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import replacing
 from rampgate.registry.view import require_vertical
 from schemas.judges import BaselineSource, Milestone, Score, Thresholds, judge_id
 
@@ -123,13 +124,18 @@ def write_limits(configs: Path, vertical: str, limits: Sequence[NewLimits], *, w
 
 
 def put(changes: Iterable[FileChange]) -> None:
-    """Replaces the files, each whole. Raises Failure."""
-    for change in changes:
-        try:
-            change.path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(change.path, change.after.decode())
-        except OSError as error:
-            raise Failure(f"{change.path}: can't be written: {error.strerror or error}") from error
+    """Replaces the files, each whole, and none where one can't be written. Raises Failure."""
+    place = Path()
+    try:
+        with ExitStack() as stack:
+            for change in changes:
+                place = change.path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(replacing(place))
+                file.write(change.after)
+                file.flush()
+    except OSError as error:
+        raise Failure(f"{place}: can't be written: {error.strerror or error}") from error
 
 
 def _changed(tree: Tree, files: RegistryFiles, vertical: str, new: NewLimits) -> tuple[str, FileChange | None]:

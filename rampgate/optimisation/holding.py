@@ -6,7 +6,6 @@ and remembers prompts by their hash, so that nothing is proposed twice; it holds
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from pathlib import Path
 from evalcore.optimisation.measuring import Outcome
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import locked, replace_file
 
 LEDGER = "ledger.jsonl"
 PLACE = ".answers"
@@ -65,11 +64,7 @@ class Holding:
             aside.mkdir(exist_ok=True)
             if not (ignore := aside / ".gitignore").exists():
                 replace_file(ignore, "*\n")
-            with (aside / "lock").open("w") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise Failure(f"{self.folder}: another run works there; wait for its end") from None
+            with locked(aside):
                 self._log = self._read()
                 yield
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,9 +24,10 @@ def replacing(path: Path, held: Path | None = None) -> Iterator[IO[bytes]]:
     one and following a link. It is a new one; or `held`, in the same folder, which may have a beginning already and
     stays when the context ends with an error.
 
-    Raises OSError, and PermissionError for a read-only file, which a rename would replace nevertheless.
+    Raises OSError, also for a read-only file, which a rename would replace nevertheless, and for what is no file.
     """
     target = Path(os.path.realpath(path))
+    require_regular(target)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     if not mode & 0o222:
         raise PermissionError(None, "is read-only", str(path))
@@ -44,6 +47,32 @@ def replacing(path: Path, held: Path | None = None) -> Iterator[IO[bytes]]:
         if held is None:
             Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a folder for this process. Raises OSError: where another process has it, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(errno.EAGAIN, "another run works there; wait for its end", str(folder)) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def require_regular(path: Path) -> None:
+    """Raises OSError for a device, FIFO, socket or folder: a rename would take its place, and a FIFO without a reader
+    would never open."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def writable(path: Path) -> bool:
+    """Whether a regular file is there or can be: what a report's path is asked before the report costs anything."""
+    return path.is_file() or (not path.exists() and path.absolute().parent.is_dir())
 
 
 def create_files(files: Mapping[Path, str]) -> None:

@@ -48,6 +48,7 @@ class RuleRemoval(RuleSync):
             for rule in await gateway.rules(part.project_id)
             if rule.metadata.get("judge_id") == self._judge
             and rule.metadata.get("vertical") == part.vertical.name
+            and not rule.copied
             and not set(rule.projects) - {part.project_id}
         ]
         return Plan()

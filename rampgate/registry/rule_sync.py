@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents.ports import Unauthorized, Unavailable
-from evalcore.registry.opik_rules import OpikRule, Plan, plan
+from evalcore.registry.opik_rules import RULE_ID, OpikRule, Plan, plan
 from evalcore.registry.registry import Registry
 from rampgate.registry.verticals import key_of, workspace_of
 from rampgate.settings import Settings
@@ -26,7 +26,7 @@ CONNECTIONS = 2
 
 @dataclass(frozen=True)
 class Failed:
-    """A rule that Opik refused, or stored with other values."""
+    """A rule that Opik refused, stored with other values, or has twice."""
 
     judge: str
     reason: str
@@ -81,7 +81,7 @@ class RuleSync:
 
     @property
     def exit_code(self) -> int:
-        """2 where a vertical could not be reached or written, 1 where Opik refused a rule, else 0."""
+        """2 where a vertical could not be reached or written, 1 where Opik refused a rule or has one twice, else 0."""
         if any(part.trouble for part in self.parts):
             return 2
         return 1 if any(part.failed for part in self.parts) else 0
@@ -96,6 +96,7 @@ class RuleSync:
             async with self._gateway(part, "read") as gateway:
                 part.project_id = await gateway.project_id(part.vertical.project)
                 part.plan = await self._plan(part, gateway)
+                part.failed = _doubles(part.plan)
             down = part.trouble if part.trouble.startswith(_down(self._settings)) else ""
 
     async def carry_out(self) -> None:
@@ -104,29 +105,38 @@ class RuleSync:
             if part.trouble or part.plan.empty:
                 continue
             async with self._gateway(part, "write") as gateway:
-                await self._write(part, gateway)
-                self._compare(part, await self._plan(part, gateway))
+                part.failed = []
+                rules = (*part.plan.create, *(one.rule for one in part.plan.update))
+                await self._write(part, gateway, rules, part.written)
+                again = await self._plan(part, gateway)
+                await self._write(part, gateway, [one.rule for one in again.update if one.changes == (RULE_ID,)], [])
+                self._compare(part, again)
 
     async def _plan(self, part: VerticalSync, gateway: OpikRules) -> Plan:
         name, there = part.vertical.name, await gateway.rules(part.project_id)
         judges, live = self._registry.all(name), part.vertical.live_judge == "opik"
         return plan(judges, name, live, there, part.project_id, self._only)
 
-    async def _write(self, part: VerticalSync, gateway: OpikRules) -> None:
+    async def _write(
+        self, part: VerticalSync, gateway: OpikRules, rules: Iterable[OpikRule], written: list[str]
+    ) -> None:
         from streams.opik.rules import Refused
 
-        for rule in (*part.plan.create, *(one.rule for one in part.plan.update)):
+        for rule in rules:
             try:
                 await gateway.write(part.project_id, rule)
-                part.written.append(judge_of(rule))
+                written.append(judge_of(rule))
             except Refused as error:
                 part.failed.append(Failed(judge_of(rule), str(error)))
 
     def _compare(self, part: VerticalSync, again: Plan) -> None:
-        """Note the rules that Opik stored with other values. Floor, tolerance, classification and provenance have to
-        survive (PC5 AC-8), so a rule just written must need no further change."""
+        """Note the rules that Opik stored with other values, and those that another sync made meanwhile. Floor,
+        tolerance, classification and provenance have to survive (PC5 AC-8), so a rule just written must need no further
+        change but for its id."""
         left = {judge_of(rule): "it is not there" for rule in again.create}
-        left |= {judge_of(one.rule): f"differs in {', '.join(one.changes)}" for one in again.update}
+        changes = {judge_of(one.rule): [name for name in one.changes if name != RULE_ID] for one in again.update}
+        left |= {judge: f"differs in {', '.join(names)}" for judge, names in changes.items() if names}
+        part.failed += _doubles(again)
         for judge in part.written:
             if judge in left:
                 part.failed.append(Failed(judge, f"Opik accepted it and stored other values: {left[judge]}"))
@@ -156,6 +166,11 @@ class RuleSync:
             part.trouble = f"{_down(settings)}: {error}{rest}"
         finally:
             await client.close()
+
+
+def _doubles(made: Plan) -> list[Failed]:
+    """The judges that a project has more than once, as after two syncs at once."""
+    return [Failed(one.double, one.reason) for one in made.left_alone if one.double]
 
 
 def judge_of(rule: OpikRule) -> str:

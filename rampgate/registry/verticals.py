@@ -9,10 +9,7 @@ from evalcore.registry.disk import read
 from evalcore.yaml.models import read_as
 from rampgate.settings import Settings, SettingsError, revealed
 from schemas.settings import in_the_clear, read_secret
-from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
-
-TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
-"""Labels of coverage, which no vertical may have as its name."""
+from schemas.verticals import Vertical
 
 
 def load_verticals(configs: Path) -> dict[str, Vertical]:
@@ -31,8 +28,6 @@ def load_verticals(configs: Path) -> dict[str, Vertical]:
         vertical = parsed.model
         if vertical.name != path.stem:
             wrong.append(f"{path}: name: {vertical.name!r} is not the file's name; rename one of them")
-        elif vertical.name in TAKEN:
-            wrong.append(f"{path}: name: {vertical.name!r} stands for {TAKEN[vertical.name]}; choose another")
         else:
             found[vertical.name] = vertical
     if wrong:

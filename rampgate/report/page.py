@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import replace_file, require_regular, writable
 from rampgate.report.drawing import STYLE as DRAWN
 from rampgate.report.drawing import Course, Drawing
 from rampgate.report.escaped import in_html, in_markdown
@@ -90,8 +90,8 @@ class Report:
 def check_paths(paths: Sequence[Path]) -> None:
     """Raises Failure before anything costs."""
     for path in paths:
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise Failure(f"--report {path}: name a file in a folder that exists")
+        if not writable(path):
+            raise Failure(f"--report {path}: name a regular file in a folder that exists")
 
 
 def write_all(paths: Sequence[Path], report: Report) -> None:
@@ -104,6 +104,7 @@ def write(path: Path, report: Report) -> None:
     """Write the report, a page to a file that is called so, else Markdown at the file's end, as to a job's summary.
     Raises Failure."""
     try:
+        require_regular(path)
         if path.suffix.lower() in PAGES:
             replace_file(path, html(report))
             return

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import write_to_textfile
+from prometheus_client import generate_latest
 
 from agents.ports import Unavailable
+from rampgate.registry.file_writer import replace_file
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
@@ -83,7 +84,7 @@ async def run_sweep(
         for outcome in ("published", "unchanged", "older", "bad"):
             parts.metrics.sweep_items.labels(outcome).inc(getattr(sweep.tally, outcome))
         if asked.metrics_file is not None:
-            write_to_textfile(str(asked.metrics_file), parts.metrics.registry)
+            replace_file(asked.metrics_file, generate_latest(parts.metrics.registry).decode())
     finally:
         dynamo.close()
         await parts.close()

@@ -1,7 +1,6 @@
 """Reads and writes a vertical's judges as automation rules of its own Opik project (PC5 FR-7, §5.6).
 
-Reading needs no right to write. Only `apply`, `write` and `delete` write, and only into the project that they are
-given.
+Reading needs no right to write. Only `write` and `delete` write, and only into the project that they are given.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from agents.ports import Unavailable
-from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
+from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, TraceFilter
 from streams.opik.client import ApiError, OpikClient, Query, numbered_pages, or_none, persist, reason
 from streams.retry import RETRIED_STATUSES, reason_of
 
@@ -56,12 +55,6 @@ class OpikRules:
             return await self._call("list of rules", partial(self._client.call, "GET", EVALUATORS, query=query))
 
         return [rule_of(item) async for page in numbered_pages(ask, PAGE) for item in page]
-
-    async def apply(self, project_id: str, plan: Plan) -> None:
-        """Carry out a plan, one rule after another. Where a rule fails, those before it remain written, and a plan that
-        is made anew holds only the rest."""
-        for rule in (*plan.create, *(update.rule for update in plan.update)):
-            await self.write(project_id, rule)
 
     async def write(self, project_id: str, rule: OpikRule) -> None:
         """Create the rule, or update the rule whose id it has. A creation without an answer is not repeated, since Opik

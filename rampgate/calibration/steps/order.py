@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalcore.registry.files import AGREEMENT
+from evalcore.registry.files import AGREEMENT, REFERENCE_SET
 from evalcore.registry.judge import digest
-from rampgate.calibration.folder import Folder, sha256
+from rampgate.calibration.folder import Folder, evaluation_folder, sha256
+from rampgate.calibration.people import reference
 from rampgate.calibration.report import report_files
 from rampgate.calibration.steps.answers import ask, limit_drift
 from rampgate.calibration.steps.draw import draw_turns
@@ -23,6 +24,7 @@ from rampgate.calibration.steps.given import (
 )
 from rampgate.calibration.steps.limits import diff, floors, of_diff, write
 from rampgate.calibration.steps.people import agree, annotate, invert
+from rampgate.console import Failure
 from schemas.calibration_cycle import Cycle, State, Step
 
 
@@ -30,15 +32,29 @@ def report(given: Given, cycle: Cycle) -> Outcome:
     return Outcome(files=report_files(cycle, _round_before(given, cycle)))
 
 
+def require_reference(given: Given, cycle: Cycle) -> None:
+    """Raises Failure where the reference set lacks the version that a round of the vertical left: it was cut, emptied
+    or made again."""
+    path = evaluation_folder(given.settings.configs, cycle.vertical) / REFERENCE_SET
+    there = {"", *(str(entry["hash"]) for entry in reference(path))}
+    for one in (cycle, *_others(given)):
+        if one.reference_version not in there:
+            told = f"has not the ratings of {one.round} any more, version {one.reference_version[:12]}"
+            raise Failure(f"{path}: {told}; take the file from the history")
+
+
+def _others(given: Given) -> list[Cycle]:
+    """The vertical's other rounds."""
+    others = [Folder(path).document() for path in given.folder.path.parent.iterdir() if path != given.folder.path]
+    return [one for one in others if one is not None]
+
+
 def _round_before(given: Given, cycle: Cycle) -> Cycle | None:
     """The vertical's last round that was reported before this one began."""
-    others = [Folder(path).document() for path in given.folder.path.parent.iterdir() if path != given.folder.path]
     earlier = [
         one
-        for one in others
-        if one is not None
-        and (one.day, one.round) < (cycle.day, cycle.round)
-        and one.step(Step.REPORT).state is State.DONE
+        for one in _others(given)
+        if (one.day, one.round) < (cycle.day, cycle.round) and one.step(Step.REPORT).state is State.DONE
     ]
     return max(earlier, key=lambda one: (one.day, one.round), default=None)
 

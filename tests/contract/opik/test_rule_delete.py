@@ -31,6 +31,7 @@ async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
 async def left_behind(rig: Rig, project: str, vertical: str, **changes: Any) -> None:
     rule = (await rig.there(project))["ux_quality"]
     metadata = {**rule.metadata, "judge_id": OLD, "vertical": vertical, **changes}
+    metadata.pop("rule_id", None)  # as a sync left it that put no ids into rules
     client = OpikClient(rig.opik.url, "default", rig.key, 5.0, 2)
     try:
         gateway = OpikRules(client, 1.0)

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.local.opik import rules as local_rules
+from rampgate.registry.rule_sync import RuleSync
+from rampgate.registry.verticals import load_verticals
+from rampgate.settings import Settings
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Rig, made
 from tests.unit.rampgate.cli.registry_copies import edit
@@ -51,7 +55,7 @@ async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_double
     assert "what was written stays, run it again" in receipts["error"]
     assert (len(rewards["written"]), rewards["error"]) == (10, None)
     again = await rig.sync("--json")
-    assert (again.code, len(again.json["verticals"][0]["written"])) == (0, 6)
+    assert (again.code, len(again.json["verticals"][0]["create"])) == (0, 6)
     assert len(await rig.there()) == 10
 
 
@@ -86,3 +90,49 @@ async def test_a_project_that_is_not_there_stops_its_own_vertical_only(rig: Rig)
     receipts, rewards = ran.json["verticals"]
     assert "no project 'not-made-yet'" in receipts["error"]
     assert len(rewards["written"]) == 10
+
+
+async def test_two_syncs_at_once_leave_doubles_and_each_look_says_so_until_they_are_gone(rig: Rig) -> None:
+    """Both planned before either wrote. What looks last sees every judge twice, and so does each sync that follows."""
+    settings = Settings(opik=rig.opik.url, configs=rig.configs)
+    registry, _ = read_registry(tree_of(rig.configs))
+    assert registry is not None
+    verticals = [load_verticals(rig.configs)["receipts"]]
+    one, two = RuleSync(settings, registry, verticals), RuleSync(settings, registry, verticals)
+    await one.look()
+    await two.look()
+    await one.carry_out()
+    await two.carry_out()
+    assert (one.exit_code, two.exit_code) == (0, 1)
+    after = await rig.sync("--vertical", "receipts", "--json")
+    assert (after.code, after.json["synced"]) == (1, False)
+    failed = after.json["verticals"][0]["failed"]
+    assert len(failed) == 10
+    assert {one["reason"] for one in failed} == {
+        f"a second copy of {one['judge']}; delete it in Opik" for one in failed
+    }
+    listed = await rig.opik.call("GET", f"/v1/private/{EVALUATORS}?size=100")
+    doubles = [rule["id"] for rule in listed["content"] if rule["name"].endswith("-1")]
+    await rig.opik.call("POST", f"/v1/private/{EVALUATORS}/delete", {"ids": doubles})
+    assert (await rig.sync("--vertical", "receipts")).code == 0
+
+
+async def test_a_copy_that_somebody_made_in_opik_is_not_written_over(rig: Rig) -> None:
+    """It carries our metadata, since it was copied whole. What a sync made is known by the id that Opik gave it."""
+    await rig.sync("--vertical", "receipts")
+    listed = await rig.opik.call("GET", f"/v1/private/{EVALUATORS}?size=100")
+    rule = next(one for one in listed["content"] if "response_quality" in str(one["code"]["variables"]))
+    body = {name: rule[name] for name in ("type", "action", "code", "sampling_rate", "enabled", "filters")}
+    body["code"]["messages"] = [{"role": "USER", "content": "a trial of somebody's"}]
+    body |= {"name": "a trial", "project_ids": [one["project_id"] for one in rule["projects"]]}
+    await rig.opik.call("POST", f"/v1/private/{EVALUATORS}", body)
+    await rig.opik.call("POST", f"/v1/private/{EVALUATORS}/delete", {"ids": [rule["id"]]})
+    ran = await rig.sync("--vertical", "receipts", "--json")
+    assert ran.code == 0
+    assert ran.json["verticals"][0]["written"] == ["response_quality"]
+    listed = await rig.opik.call("GET", f"/v1/private/{EVALUATORS}?size=100")
+    trial = next(one for one in listed["content"] if one["name"] == "a trial")
+    assert trial["code"]["messages"][0]["content"] == "a trial of somebody's"
+    assert len(listed["content"]) == 11
+    again = await rig.sync("--vertical", "receipts", "--json")
+    assert (again.code, again.json["verticals"][0]["written"]) == (0, [])

@@ -19,7 +19,7 @@ from evalcore import reloading
 from evalcore.registry import disk
 from evalcore.registry.files import EXTENSION, MANIFEST, SELECTION, assemble
 from evalcore.registry.registry import Registry, build
-from evalcore.scaffold import RESERVED
+from evalcore.scaffold import TAKEN
 from evalcore.validation import checked
 from tests.shipped import LACKS
 from tests.unit.rampgate.cli.registry_copies import HERE, copied, edit, files, run
@@ -209,7 +209,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*NAMES, *sorted(RESERVED), "null", "true", "no", "nul", "rewards-assistant"])
+@pytest.mark.parametrize("name", [*NAMES, *sorted(TAKEN), "null", "true", "no", "nul", "rewards-assistant"])
 def test_what_cannot_name_a_vertical_is_refused(shared: Path, name: str) -> None:
     before = files(shared.parent).keys()
     ran = run(shared, "vertical", "scaffold", "--", name)

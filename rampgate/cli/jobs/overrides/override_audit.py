@@ -18,6 +18,7 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.ci_gate.override_log import KINDS, publish
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
+from rampgate.registry.file_writer import require_regular
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
 
@@ -87,6 +88,7 @@ def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -
     written = [{"at": at, "kind": kind, **plain_entry(entry)} for entry in entries]
     lines = [orjson.dumps(entry) + b"\n" for entry in written]
     try:
+        require_regular(audit)
         with audit.open("ab") as file:
             file.write(b"".join(lines))
     except OSError as error:

@@ -121,6 +121,22 @@ async def test_pc5_nfr_2_before_a_merge_the_gate_takes_as_long_as_the_slower_of_
 
 
 @virtual_time
+async def test_the_evidence_counts_every_call_also_one_that_gave_no_score() -> None:
+    """Every second reply of the model is prose, and what it is asked again costs as much."""
+
+    class Slipping(Model):
+        async def complete(self, prompt: Prompt) -> Reply:
+            slips = len(self.busy) % 2 == 0
+            said = await super().complete(prompt)
+            return Reply("well", 100) if slips else said
+
+    model, items = Slipping(), rows(4)
+    client = CandidateClient(Agent(), "http://agents", limits=CandidateLimits(AT_ONCE))
+    done = await gate_run({identity(row): Pending(partial(client.answer, row)) for row in items}, model, items)
+    assert done.document()["evidence"]["model_calls"] == len(model.busy) > len(done.scored.judgements)
+
+
+@virtual_time
 async def test_pc5_nfr_2_a_rollouts_gate_judges_what_the_candidate_has_answered_while_it_answers_the_rest() -> None:
     world, agent, model = World(), Agent(), Model(1.0)
     world.datasets["golden"] = rows(ROWS)

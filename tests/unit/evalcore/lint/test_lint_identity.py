@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.evalcore.lint.lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import HELPFULNESS
+from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 SEED = "{baseline_source: provisional_seed, recalibration_due: 2027-01-01}"
 DIMENSION = "dimensions: {{{}: {{description: A part of it.}}}}".format
@@ -61,6 +61,14 @@ CASES = [
         {QUALITY: "score_name: user signals seen"},
         ("PF-9 R-4", "goes through PF-9 review", "not through the judge registry"),
     ),
+    Case(
+        "reserved-prefix",
+        {QUALITY: "score_name: people/helpfulness"},
+        f"{QUALITY}: score_name",
+        {QUALITY: "score_name: for people/helpfulness"},
+        ("people's scores",),
+    ),
+    Case("reserved-prefix", {QUALITY: 'score_name: "Pe\\u200bople\\uff0fx"'}, f"{QUALITY}: score_name"),
     Case("reserved-prefix", {QUALITY: "id: user-signal-thumbs"}, f"{QUALITY}: id"),
     Case("reserved-prefix", {QUALITY: "score_name: user_signal_thumbs"}, f"{QUALITY}: score_name"),
     Case("reserved-prefix", {QUALITY: "score_name: User Signal Helpfulness"}, f"{QUALITY}: score_name"),
@@ -121,3 +129,13 @@ CASES = [
 @pytest.mark.parametrize("case", params(CASES))
 def test_who_a_judge_is_and_what_its_scores_are_called(case: Case) -> None:
     check_case(case)
+
+
+@pytest.mark.parametrize("sign", ["\\e", "\\x7f", "\\u0085", "\\u200f", "\\u2028", "\\u202e", "\\u2066"])
+@pytest.mark.parametrize("name", ["name", "score_name", "model"])
+def test_a_name_has_no_sign_that_moves_a_cursor_or_turns_the_direction_of_writing(name: str, sign: str) -> None:
+    """At its beginning, inside and at its end."""
+    for written in (f"{sign}ab", f"a{sign}b", f"ab{sign}"):
+        _, findings = parsed_registry({QUALITY: f'{name}: "{written}"'})
+        assert [(one.field, one.severity) for one in findings] == [(name, "error")], written
+    assert parsed_registry({QUALITY: f'{name}: "é 語 👩\\u200d🚀 b"'})[1] == []

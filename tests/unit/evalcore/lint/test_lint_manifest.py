@@ -210,6 +210,13 @@ CASES = [
         {QUALITY: "sampling_rate: 0.01"},
     ),
     Case(
+        "sampling-leaves-some",
+        {QUALITY: "sampling_rate: 1.0e-320"},
+        f"{QUALITY}: sampling_rate",
+        {QUALITY: "sampling_rate: 0.000001"},
+        ("0.000001 or more",),
+    ),
+    Case(
         "sample-within-dataset",
         {MANIFEST: "dataset: {items: 19}"},
         f"{MANIFEST}: dataset.items",

@@ -151,6 +151,10 @@ CASES = [
         f"{MANIFEST}: categories.shop_returns.vertical",
         {MANIFEST: "categories: {shop_returns: {vertical: shop}}"},
     ),
+    *(
+        Case("vertical-name", {f"rules/{name}/brevity.yaml": SEED}, f"rules/{name}/brevity.yaml", says=("none of",))
+        for name in ("other", "platform", "unregistered")
+    ),
     Case(
         "vertical-name",
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,3 +38,40 @@ def test_an_item_that_asks_what_a_held_out_one_asks_is_shown_to_nobody() -> None
     found = split([row(held, "Where is my parcel?"), row(shown, "where  is my PARCEL"), row(f"{shown}x", "?")])
     assert shown in found.twins
     assert shown not in {*found.shown, *found.held_out}
+
+
+LONG = "my parcel with the two lamps was to come on Monday and it has not come yet, where is it?"
+
+
+@pytest.mark.parametrize(
+    ("held_out", "asked"),
+    [
+        ({"question": "where is my parcel", "order": 7}, {"order": 7, "question": "Where is my parcel?"}),
+        ("where is my parcel", "where is my parcel please"),
+        ("please where is my parcel", "where is my parcel"),
+        ("where is my parcel", {"messages": [{"content": "where is my parcel"}]}),
+        (LONG, LONG.replace("Monday", "Tuesday")),
+        ("???", "???"),
+    ],
+)
+def test_a_twin_in_other_spelling_or_nearly_the_same_is_shown_to_nobody(held_out: Any, asked: Any) -> None:
+    held = next(f"i{n}" for n in range(100) if is_held_out(f"i{n}"))
+    shown, other = [f"i{n}" for n in range(100) if not is_held_out(f"i{n}")][:2]
+    found = split([row(held, held_out), row(shown, asked), row(other, "how do I pay with a card?")])
+    assert (found.twins, [*found.shown]) == ((shown,), [other])
+
+
+@pytest.mark.parametrize(
+    ("held_out", "asked"),
+    [
+        ("how do I do 4", "how do I do 5"),
+        ("where is my parcel", "where is my refund"),
+        ({"order": 7}, {"order": 8}),
+        ("?", "!"),
+        (LONG, LONG.replace("Monday", "Tuesday").replace("two lamps", "three chairs")),
+    ],
+)
+def test_another_question_in_the_same_form_stays_shown(held_out: Any, asked: Any) -> None:
+    held = next(f"i{n}" for n in range(100) if is_held_out(f"i{n}"))
+    shown = next(f"i{n}" for n in range(100) if not is_held_out(f"i{n}"))
+    assert split([row(held, held_out), row(shown, asked)]).twins == ()

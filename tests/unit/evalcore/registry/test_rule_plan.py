@@ -28,10 +28,10 @@ PROJECT = "p-1"
 
 
 def applied(made: Plan, there: list[OpikRule]) -> list[OpikRule]:
-    """What Opik holds after a plan."""
+    """What Opik holds after a sync, which puts the ids that Opik gave into the rules."""
     changed = {update.rule.id: replace(update.rule, projects=(PROJECT,)) for update in made.update}
     kept = [changed.get(rule.id, rule) for rule in there]
-    new = [replace(rule, id=f"n-{at}-{len(there)}", projects=(PROJECT,)) for at, rule in enumerate(made.create)]
+    new = [replace(rule.with_id(f"n-{at}-{len(there)}"), projects=(PROJECT,)) for at, rule in enumerate(made.create)]
     return kept + new
 
 
@@ -118,15 +118,16 @@ def test_what_is_not_ours_is_left_alone_and_said() -> None:
     """PC5 FR-7, §5.6: a project is its vertical's, and so is what lies there and no sync has made."""
     (ours,) = applied(planned([judge()], []), [])
     by_hand = replace(ours, id="h", variables={"input": "input"})
-    shared = replace(ours, id="s", projects=(PROJECT, "p-2"))
+    shared = replace(ours.with_id("s"), projects=(PROJECT, "p-2"))
     other = replace(desired(judge(), "shopping", False), id="o", projects=(PROJECT,))
-    copy = replace(ours, id="z")
+    second, copy = ours.with_id("z"), replace(ours, id="a")
     (gone,) = applied(planned([judge("gone")], []), [])
-    gone = replace(gone, id="g")
-    made = planned([judge()], [ours, by_hand, shared, other, copy, gone])
+    gone = gone.with_id("g")
+    made = planned([judge()], [ours, by_hand, shared, other, second, copy, gone])
     assert made.empty
     assert made.unchanged == ("response_quality",)
     assert sorted(left.reason for left in made.left_alone) == [
+        "a copy of response_quality's rule that no sync made",
         "a second copy of response_quality; delete it in Opik",
         "belongs to vertical shopping",
         "judge gone is no longer in the registry",

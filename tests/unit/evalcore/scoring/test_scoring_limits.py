@@ -81,6 +81,31 @@ async def test_a_limit_of_tokens_is_not_overspent_by_calls_at_once() -> None:
     assert sum(one.failure is Failure.OVER_LIMIT for one in found) == 40 - len(model.calls)
 
 
+async def test_a_limit_of_tokens_holds_where_replies_cost_far_more_than_is_set_aside_at_first() -> None:
+    """Each call costs 2,000 tokens, and the places of all gates would let sixteen begin before the first reply."""
+    limits = replace(QUICK, at_once=16)
+    model, spend = Model(tokens=2_000, seconds=0.002), Spend(tokens=20_000)
+    found = await scorer(model, limits=limits).score("g", many(40), spend=spend)
+    assert len(model.calls) * 2_000 <= 20_000
+    assert 9 <= len(model.calls) <= 10, "the limit is used, though more is set aside than some call costs"
+    assert (spend.calls, spend.tokens) == (len(model.calls), 2_000 * len(model.calls))
+    assert sum(one.failure is Failure.OVER_LIMIT for one in found) == 40 - len(model.calls)
+
+
+async def test_one_dear_reply_does_not_end_a_gate_whose_limit_is_not_spent() -> None:
+    """A hundred times as dear as the others: calls wait for one another, and are all made."""
+
+    class Uneven(Model):
+        async def complete(self, asked: Prompt) -> Reply:
+            self.tokens = 4_000 if not self.calls else 40
+            return await super().complete(asked)
+
+    model, spend = Uneven(seconds=0.001), Spend(tokens=9_000)
+    found = await scorer(model, limits=replace(QUICK, at_once=16)).score("g", many(20), spend=spend)
+    assert [one.answer for one in found] == [Scored(4.0)] * 20
+    assert spend.tokens == 4_000 + 19 * 40
+
+
 async def test_calls_that_were_not_answered_are_not_charged_as_tokens() -> None:
     spend = Spend(tokens=100_000)
     model = Model(down(Failure.UNREACHABLE))

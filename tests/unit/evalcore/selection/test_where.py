@@ -82,6 +82,7 @@ def test_comparisons_are_joined_by_and_in_any_case_and_two_equal_signs_are_one()
         ("categroy = 'tips'", 1, "there are feedback_scores.NAME"),
         ("feedback_scores < 0", 1, "feedback_scores.NAME"),
         ("judge_scores.tone = 'good'", 21, "with a number"),
+        ("judge_scores.tone < ４", 21, "begins nothing"),
         ("judge_scores.tone < 1e999", 21, "too large"),
         ("judge_scores.tone < nan", 21, "not a number"),
         ("judge_scores.tone < 1 OR category = 'tips'", 23, "by AND only"),

@@ -205,6 +205,8 @@ def test_a_sheet_begins_no_formula_and_brings_ids_back(calibrate: Calibrate) -> 
         ("{item},refusal,ann,1", "scores.csv:2: judge_id: 'refusal' did not score"),
         ("{item},helpfulness,ann,6", "scores.csv:2: score: '6' is not a whole number from 1 to 5"),
         ("{item},helpfulness,ann,NaN", "scores.csv:2: score: 'NaN' is not a whole number"),
+        ("{item},helpfulness,ann,４", "scores.csv:2: score: '４' is not a whole number"),
+        ("{item},helpfulness,ann,true", "scores.csv:2: score: 'true' is not a whole number"),
         ("{item},helpfulness,ann,good", "scores.csv:2: score: 'good' is not a whole number"),
         ("{item},helpfulness,,4", "scores.csv:2: annotator: a name is needed"),
         ("{item},helpfulness,ann,4\n{item},helpfulness,ann,4", "scores.csv:3: annotator: 'ann' rated"),
@@ -226,6 +228,7 @@ def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(
     [
         ({"vertical": "travel"}, "turns.jsonl:4: vertical: 'travel' is not shop"),
         ({"judge_scores": {"helpfulness": 7}}, "turns.jsonl:4: judge_scores.helpfulness: 7 is no score from 1 to 5"),
+        ({"judge_scores": {"helpfulness": True}}, "turns.jsonl:4: judge_scores.helpfulness: is no finite number"),
         ({"agent_response": None}, "turns.jsonl:4: agent_response: people and judges read it"),
         ({"response_id": "r1"}, "turns.jsonl:4: response_id: 'r1' is on line 2 too"),
         ({"feedback_scores": {"user_signal_thumbs": "up"}}, "turns.jsonl:4: feedback_scores.user_signal_thumbs: is no"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.rampgate.calibration.round_rig import OWN, agreeing, contents, filled
+from tests.unit.rampgate.calibration.round_rig import JUDGES, OWN, agreeing, contents, filled
 
 Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
 BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2", "--turns", "turns.jsonl")
@@ -45,28 +45,38 @@ def test_pf9_5_3_what_is_written_is_what_was_reported(
     assert "jade_calibration" in file.read_text()
 
 
-def test_pf9_5_3_a_round_killed_between_two_rule_files_writes_the_rest_of_the_same_difference(
-    calibrate: Calibrate, reported: tuple[object, ...], configs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_pf9_5_3_where_one_rule_file_cant_be_written_none_is(
+    calibrate: Calibrate, reported: tuple[object, ...], configs: Path, tmp_path: Path
 ) -> None:
-    from rampgate.limits import rule_files
-
-    shown, real, names = (tmp_path / ROUND / "limits.diff").read_bytes(), rule_files.replace_file, list[str]()
-
-    def once(path: Path, text: str) -> None:
-        names.append(path.name)
-        if len(names) == 2:
-            raise OSError(28, "No space left on device")
-        real(path, text)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(rule_files, "replace_file", once)
-        code, _, err = calibrate(*reported, "--write")
-    assert (code, "No space left" in err, len(names)) == (2, True, 2)
+    shown = (tmp_path / ROUND / "limits.diff").read_bytes()
+    (configs / OWN).chmod(0o444)
+    before = contents(configs)
+    code, _, err = calibrate(*reported, "--write")
+    assert (code, "helpfulness.yaml: can't be written: is read-only" in err) == (2, True), err
+    assert contents(configs) == before
+    (configs / OWN).chmod(0o644)
     code, told, err = calibrate(*reported, "--write")
     assert (code, told["steps"]["write"]["state"]) == (0, "done"), (told, err)
     assert "again" not in err
     assert (tmp_path / ROUND / "limits.diff").read_bytes() == shown
-    assert all("jade_calibration" in (configs / "rules/shop" / name).read_text() for name in names)
+    assert all("jade_calibration" in (configs / f"rules/shop/{name}.yaml").read_text() for name in JUDGES)
+
+
+def test_a_difference_that_was_written_is_never_derived_again(
+    calibrate: Calibrate, reported: tuple[object, ...], tmp_path: Path
+) -> None:
+    """It would be empty now: the record of what was written was lost with an edited file."""
+    assert calibrate(*reported, "--write")[0] == 0
+    file, known = tmp_path / ROUND / "limits.diff", (tmp_path / ROUND / "cycle.json").read_bytes()
+    written = file.read_text()
+    file.write_text(f"{written}# a note\n")
+    code, _, err = calibrate(*reported, "--write")
+    assert code == 2
+    assert "limits.diff: is not what diff left, and the round is written; take the file from the history" in err
+    assert file.read_text() == f"{written}# a note\n"
+    assert (tmp_path / ROUND / "cycle.json").read_bytes() == known
+    file.write_text(written)
+    assert calibrate(*reported, "--write")[0] == 0
 
 
 def test_a_rule_file_that_changes_after_the_round_changes_nothing_of_it(

@@ -62,6 +62,14 @@ def test_pc5_5_7_what_is_handed_over_are_the_scores_by_which_the_gate_decided(
         assert line.answers.n == found["n"]
 
 
+def test_one_user_in_several_spellings_is_one_user(rig: Traced, sent: list[Evaluation]) -> None:
+    spellings = ("u1", "U1", "u1 ", "\uff35\uff11", "u\u200b1")
+    jsonl(rig.traces, *(trace(n, 0.1, user_id=spellings[n % 5], session_id=f"s{n % 3}") for n in range(TRACES)))
+    verdict(*on(rig), *ASKED, code=1)
+    (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
+    assert (safety.users, safety.sessions) == (1, 3)
+
+
 def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, sent: list[Evaluation]) -> None:
     """One user's traces ramp nobody down, here as in live traffic."""
     jsonl(rig.traces, *(trace(n, 0.1, user_id=f"u{n % 2}", session_id=f"s{n % 5}") for n in range(TRACES)))

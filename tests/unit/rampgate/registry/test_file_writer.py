@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from rampgate.registry.file_writer import create_files, replace_file
+from tests.root import ROOT
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 
 def test_a_new_file_is_not_written_over_one_that_appeared_meanwhile(tmp_path: Path) -> None:
@@ -41,3 +46,48 @@ def test_a_file_that_is_not_there_gets_the_usual_mode(tmp_path: Path) -> None:
     usual.touch()
     replace_file(tmp_path / "m.yaml", "text")
     assert (tmp_path / "m.yaml").stat().st_mode == usual.stat().st_mode
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_regular_file_is_refused_and_stays_what_it_is(tmp_path: Path, linked: bool) -> None:
+    """A rename would put a file in the place of a FIFO, or of the machine's null device; a link to one is one."""
+    pipe = path = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(pipe)
+    with pytest.raises(OSError, match="is no regular file"):
+        replace_file(path, "text")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert {file.name for file in tmp_path.iterdir()} == {pipe.name, path.name}
+
+
+@pytest.mark.parametrize("words", [("--report", "pipe.html"), ("--report", "pipe.md")])
+def test_a_command_refuses_to_write_to_a_fifo_and_neither_waits_for_a_reader_nor_replaces_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
+) -> None:
+    alone(tmp_path, monkeypatch)
+    jsonl(tmp_path / "then.jsonl", *scored("helpful", [1, 2, 3, 4, 5] * 20))
+    pipe = tmp_path / words[1]
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        code, _, err = ran(capsys, monkeypatch, "check", "drift", "then.jsonl", "then.jsonl", words[0], words[1])
+    finally:
+        os.close(reader)
+    assert code == 2
+    assert "regular file" in err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_metrics_of_a_command_do_not_replace_a_fifo(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(tmp_path, monkeypatch)
+    pipe = tmp_path / "m.prom"
+    os.mkfifo(pipe)
+    code, _, err = ran(
+        capsys, monkeypatch, "check", "cadence", "--configs", str(ROOT / "configs"), "--metrics-file", str(pipe)
+    )
+    assert (code, "is no regular file" in err) == (2, True), err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -35,6 +35,14 @@ def test_no_shipped_vertical_is_judged_twice_and_no_other_judge_can_be_named() -
         Vertical.model_validate({"name": "a", "project": "a", "live_judge": "both"})
 
 
+@pytest.mark.parametrize("name", ["other", "platform", "unregistered"])
+def test_a_vertical_is_not_named_as_metrics_and_views_name_turns_of_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "verticals").mkdir()
+    (tmp_path / f"verticals/{name}.yaml").write_text(f"name: {name}\nproject: p\n")
+    with pytest.raises(SettingsError, match=name):
+        load_verticals(tmp_path)
+
+
 def test_a_vertical_s_own_key_is_not_sent_in_the_clear_to_another_machine(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("canary")
     own = Vertical(name="a", project="a", api_key_file=tmp_path / "key")
@@ -61,7 +69,7 @@ def test_all_that_is_wrong_with_verticals_is_told_with_its_line(tmp_path: Path) 
     assert "shop.yaml:3:1" in message
     assert "did you mean 'live_judge'?" in message
     assert "other.yaml: name: 'shop' is not the file's name" in message
-    assert "'unknown' stands for a signal without a trace" in message
+    assert "choose another name, not 'unknown'" in message
     assert "broken.yaml" in message
 
 

@@ -120,6 +120,19 @@ async def test_na_a_content_filters_refusal_and_an_outage_of_a_safety_judge_page
     assert await watching.look() == []
 
 
+async def test_one_user_in_several_spellings_ramps_nobody_down() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    for number, name in enumerate(("u1", "U1", "u1 ", "\uff35\uff11") * 2):
+        watching.metadata = {"user_id": name}
+        await watching.turns(1, f"r{number}-")
+    await watching.look()
+    (steps,) = watching.steps()
+    (response,) = [one for one in watching.done if one.breach.judge_id == "honesty"]
+    assert (response.breach.users, response.breach.sessions) == (1, 8)
+    assert Step.RAMP_DOWN not in steps
+
+
 @pytest.mark.parametrize(
     ("metadata", "users", "sessions"),
     [
