@@ -90,7 +90,8 @@ def week_in_opik(opik: FaultyOpik, week: Week) -> None:
 def weeks_on_the_topic(rig: Rig) -> list[UserWeek]:
     async def read() -> list[UserWeek]:
         access = KafkaAccess((rig.kafka.bootstrap,))
-        return [UserWeek.model_validate_json(one.value or b"") async for one in records_now(access, f"{rig.prefix}user-weeks")]
+        records = records_now(access, f"{rig.prefix}user-weeks")
+        return [UserWeek.model_validate_json(one.value or b"") async for one in records]
 
     return asyncio.run(read())
 
