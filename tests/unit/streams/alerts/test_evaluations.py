@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -304,37 +303,3 @@ async def test_a_record_that_no_evaluation_makes_brings_nothing_and_fills_no_mem
         assert await workers.take(Rec(json.dumps(made).encode())) == []
     assert [one["event"] for one in logs] == ["no_evaluation"]
     assert workers.done == []
-
-
-@dataclass(frozen=True)
-class Stamped(Rec):
-    """A record that its broker has stamped."""
-
-    timestamp_type: int = 1
-
-
-@pytest.mark.parametrize(
-    ("at", "stamped_late", "answered"),
-    [
-        ("{now}", None, True),
-        ("{ahead}", None, False),
-        ("{naive}", None, False),
-        ("{ahead}", -3_600_000, False),
-        ("{now}", 3_600_000, True),
-    ],
-    ids=["as it should be", "dated ahead", "without a zone", "read long after it came", "stamped by a broker ahead"],
-)
-async def test_an_evaluation_dated_ahead_or_without_a_zone_brings_no_response(
-    at: str, stamped_late: int | None, answered: bool
-) -> None:
-    """The broker's time of a record decides, else the reader's clock."""
-    workers = Workers()
-    came = workers.clock.ms + (stamped_late or 0)
-    now = datetime.fromtimestamp(came / 1_000, UTC)
-    times = {"now": now, "ahead": now + timedelta(minutes=30), "naive": now.replace(tzinfo=None)}
-    body = json.loads(evaluation(said(SAFETY)).model_dump_json())
-    body["at"] = at.format(**{name: one.isoformat() for name, one in times.items()})
-    record = Stamped(json.dumps(body).encode(), "rampgate.evaluations", timestamp=came)
-    plain = Rec(json.dumps(body).encode(), "rampgate.evaluations", timestamp=came)
-    assert await workers.take(plain if stamped_late is None else record) == []
-    assert bool(workers.done) is answered
