@@ -92,10 +92,10 @@ def _validator(name: str, schema: Any) -> Draft202012Validator:
 
 def _patterns(schema: Any) -> Iterator[Any]:
     """Yields what a schema's `pattern`s say, and its `patternProperties`."""
-    if isinstance(schema, dict):
-        yield from (value for name, value in schema.items() if name == "pattern" and isinstance(value, str))
-        yield from (value for name, value in schema.items() if name == "patternProperties")
-    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+    named = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for name, inner in named:
+        if name == "patternProperties" or (name == "pattern" and isinstance(inner, str)):
+            yield inner
         yield from _patterns(inner)
 
 

@@ -4,7 +4,7 @@ found, triage that is overdue (PC5 AC-4, §5.7, §9.5), and judges that score ag
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from datetime import timedelta
 
 import structlog
@@ -20,7 +20,7 @@ from streams.alerts.notifiers import Address, Notifier
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_reminders import TriageReminders
-from streams.alerts.user_weeks import UserWeekLog, UserWeeks
+from streams.alerts.user_weeks import Seen, UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.opik.traces import limit_of
 
@@ -82,13 +82,6 @@ class Operators:
         self._parts.metrics.observe_triage([item.state for item in items], len(late))
 
 
-def registered(parts: Parts, against: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-    """Returns the entries of judges and verticals that we know: labels are the registry's, whatever the topic says."""
-    registry = reloading.loaded()
-    judges = {judge.id for judge in registry.all()} if registry is not None else set()
-    return {one: weeks for one, weeks in against.items() if one[0] in judges and one[1] in parts.verticals}
-
-
 def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting: Callable[[], bool]) -> UserWeeks:
     """Holds judges against users. It shares a fifth of what Opik's searches are allowed, beside the join's own."""
     settings, limiter = parts.settings, limit_of(parts.settings.opik_lookups_per_minute * USERS_SHARE)
@@ -96,6 +89,13 @@ def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting:
     def read(vertical: str, week: Week) -> AsyncIterator[list[UserTurn]]:
         owner = parts.verticals[vertical]
         return read_turns(settings, owner, UserSignal.THUMBS, week.since_ms, week.until_ms, limiter)
+
+    def observe(seen: Seen) -> None:
+        """Labels are the registry's, whatever the topic says."""
+        registry = reloading.loaded()
+        judges = {judge.id for judge in registry.all()} if registry is not None else set()
+        ours = {one: weeks for one, weeks in seen.against.items() if one[0] in judges and one[1] in parts.verticals}
+        parts.metrics.observe_user_weeks(ours, seen.behind)
 
     return UserWeeks(
         UserWeekLog(parts.access, parts.producer, parts.topics["user-weeks"]),
@@ -108,5 +108,5 @@ def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting:
         late=timedelta(seconds=settings.lookback_seconds),
         every=settings.regression_seconds,
         ready=lambda: not waiting(),
-        observe=lambda seen: parts.metrics.observe_user_weeks(registered(parts, seen.against), seen.behind),
+        observe=observe,
     )

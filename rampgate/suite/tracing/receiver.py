@@ -20,7 +20,7 @@ from aiohttp import web
 
 from evalcore.scoring.bounded_answer import TooLong, bounded
 from rampgate.console import Failure
-from rampgate.http.connections import SECONDS_FOR_A_REQUEST, Connections
+from rampgate.http.connections import Connections
 from rampgate.suite.tracing.spans import BadSpans, Span, read, told_by
 
 JSON: Final = "application/json"
@@ -69,13 +69,7 @@ class SpanReceiver:
         connections = Connections()
         app = web.Application(middlewares=[connections.middleware()])
         app.router.add_post("/v1/traces", self._take)
-        runner = web.AppRunner(
-            app,
-            access_log=None,
-            shutdown_timeout=0.5,
-            auto_decompress=False,
-            keepalive_timeout=SECONDS_FOR_A_REQUEST,
-        )
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5, auto_decompress=False)
         host, _, number = address.rpartition(":")
         host = host.strip("[]")
         await runner.setup()

@@ -198,3 +198,16 @@ def test_a_jump_to_100_skips_only_the_gate_that_the_override_names() -> None:
     found = verdict(scripted, to_percent=100)
     ramp, full = found.gates
     assert (ramp.verdict, full.verdict, found.milestone) == (VerdictLevel.WARN, VerdictLevel.FAIL, PRE_FULL)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "honoured"), [(timedelta(seconds=60), True), (timedelta(seconds=61), False), (timedelta(days=400), False)]
+)
+def test_an_override_dated_ahead_of_when_it_was_appended_skips_no_gate(ahead: timedelta, honoured: bool) -> None:
+    known = Skips()
+    known.add(record(at=(NOW + ahead).isoformat()), APPENDED)
+    assert (len(known) == 1) is honoured
+
+
+def test_an_override_without_a_zone_in_its_time_skips_no_gate() -> None:
+    assert read_skip(record(at=NOW.replace(tzinfo=None).isoformat())) is None
