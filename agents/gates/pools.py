@@ -31,7 +31,7 @@ def pool(
     has = _pools_of(after) if after is not None and after.came == Came.POOLED else ()
     if not had and not has:
         return
-    counts = has and facts.came == Came.POOLED and after is not None and facts.ended // 1000 >= after.second
+    counts = has and facts.came == Came.POOLED and after is not None and facts.ended >= after.time
     turn, member = turn_hash(facts.response_id, facts.names), b""
     if counts:
         record = batch.records[facts.index]
@@ -62,7 +62,7 @@ def _put(context: StepContext, keys: tuple[Key, Key, int], turn: bytes, had: boo
 
 def _pools_of(standing: Standing) -> tuple[tuple[Key, Key, int], ...]:
     """Return the pools in which the turn has its place: each one's key, its edge's, and its hour."""
-    return _pools(standing.names, standing.production, standing.vertical, standing.second * 1000 // HOUR)
+    return _pools(standing.names, standing.production, standing.vertical, standing.time // HOUR)
 
 
 @lru_cache(maxsize=4_096)

@@ -85,8 +85,8 @@ def tokens(turn: Turn, covered: str, rated: bool, rerolled: bool) -> list[tuple[
     out = []
     for one in standings(turn):
         head = one.came | (PRODUCTION if one.production else 0)
-        mine = (one.vertical, one.second) == own and covered != NO_CLASS
-        out.append((one.vertical, token(covered if mine else NO_CLASS, head, one.names, signals), one.second))
+        mine = (one.vertical, one.time // 1000) == own and covered != NO_CLASS
+        out.append((one.vertical, token(covered if mine else NO_CLASS, head, one.names, signals), one.time // 1000))
         if mine:
             covered = NO_CLASS
     if covered != NO_CLASS:

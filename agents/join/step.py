@@ -569,7 +569,7 @@ def turn_expiry(turn: Turn, now: int, policy: Policy) -> int:
     hour."""
     last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
     if len(turn.versions) > 1 + NAMES:  # they are counted by times of their own
-        last = max(last, *(one.second * 1000 for one in standings(turn)))
+        last = max(last, *(one.time for one in standings(turn)))
     return max(last + policy.lookback, now) + HOUR
 
 

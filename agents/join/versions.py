@@ -31,18 +31,20 @@ class Came:
 
 
 STATUS, PRODUCTION, _OWN = 3, 4, 8
-"""Bits of a stored version's first byte: its standing, whether it is of production, whether second and vertical are the
+"""Bits of a stored version's first byte: its standing, whether it is of production, whether time and vertical are the
 turn's own."""
+TIME: Final = 6
+"""Bytes of a stored time."""
 
 
 class Standing(NamedTuple):
-    """A turn of a version. `names`: hashes of agent and version; `second`: when it ended, or began where it has not
-    ended."""
+    """A turn of a version. `names`: hashes of agent and version; `time`: when it ended, or began where it has not
+    ended (ms)."""
 
     names: bytes
     came: int
     production: bool
-    second: int
+    time: int
     vertical: str
 
 
@@ -52,12 +54,12 @@ def standings(turn: Turn) -> list[Standing]:
     while at < len(stored):
         head, names = stored[at], stored[at + 1 : at + 1 + NAMES]
         at += 1 + NAMES
-        second, vertical = turn.time // 1000, turn.vertical
+        time, vertical = turn.time, turn.vertical
         if not head & _OWN:
-            second, size = int.from_bytes(stored[at : at + 4], "big"), stored[at + 4]
-            vertical = stored[at + 5 : at + 5 + size].decode(errors="surrogatepass")
-            at += 5 + size
-        out.append(Standing(names, head & STATUS, bool(head & PRODUCTION), second, vertical))
+            time, size = int.from_bytes(stored[at : at + TIME], "big"), stored[at + TIME]
+            vertical = stored[at + TIME + 1 : at + TIME + 1 + size].decode(errors="surrogatepass")
+            at += TIME + 1 + size
+        out.append(Standing(names, head & STATUS, bool(head & PRODUCTION), time, vertical))
     return out
 
 
@@ -66,32 +68,32 @@ def store(turn: Turn, found: list[Standing]) -> None:
     out = b""
     for one in found:
         head = one.came | (PRODUCTION if one.production else 0)
-        if one.second == turn.time // 1000 and one.vertical == turn.vertical:
+        if one.time == turn.time and one.vertical == turn.vertical:
             out += _own(head, one.names)
         else:
             vertical = one.vertical.encode(errors="surrogatepass")
-            out += bytes([head]) + one.names + one.second.to_bytes(4, "big") + bytes([len(vertical)]) + vertical
+            out += bytes([head]) + one.names + one.time.to_bytes(TIME, "big") + bytes([len(vertical)]) + vertical
     turn.versions = out
 
 
 def seen(facts: TraceFacts, vertical: str) -> Standing:
     """Return what a trace says of its version. `vertical` as turns hold it."""
-    second = (facts.started if facts.came == Came.RUNNING else facts.ended) // 1000
-    return Standing(facts.names or UNNAMED, facts.came, facts.production, second, vertical)
+    time = facts.started if facts.came == Came.RUNNING else facts.ended
+    return Standing(facts.names or UNNAMED, facts.came, facts.production, time, vertical)
 
 
 def noted(found: list[Standing], new: Standing) -> list[Standing]:
     """Return the versions with the new standing merged in.
 
     An accepted record counts over all that was known, unless what ended later is a dead letter. Of two accepted records
-    the one that ended later says second, vertical and environment. A trace without names says nothing beside one with
+    the one that ended later says time, vertical and environment. A trace without names says nothing beside one with
     names, as where only a trace's end names its agent.
     """
     if new.names == UNNAMED and found and found[0].names != UNNAMED:
         if new.came == Came.RUNNING:
             return found
         # No record of their end names them, and this one may be it.
-        ended = [one._replace(came=Came.NOT_COME, second=new.second) for one in found if one.came == Came.RUNNING]
+        ended = [one._replace(came=Came.NOT_COME, time=new.time) for one in found if one.came == Came.RUNNING]
         return [*(one for one in found if one.came != Came.RUNNING), *ended]
     if found and found[0].names == UNNAMED != new.names:
         return [new]
@@ -110,8 +112,8 @@ def standing_of(turn: Turn, names: bytes) -> Standing | None:
 def _counts(old: Standing, new: Standing) -> bool:
     """Whether the new standing replaces the old one."""
     if {old.came, new.came} == {Came.DEAD, Came.POOLED}:
-        return new.second > old.second or (new.came == Came.POOLED and new.second == old.second)
-    return new.came > old.came or (new.came == old.came and new.second >= old.second)
+        return new.time > old.time or (new.came == Came.POOLED and new.time == old.time)
+    return new.came > old.came or (new.came == old.came and new.time >= old.time)
 
 
 @lru_cache(maxsize=4_096)

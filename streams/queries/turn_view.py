@@ -6,6 +6,7 @@ import math
 from typing import Any, Protocol
 
 from agents.codec import TraceFacts
+from agents.join.counting import HOUR
 from agents.join.turn import Turn, decode_turn
 from agents.join.versions import Came, standings
 from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled, turn_key
@@ -70,7 +71,7 @@ async def pools_of(response_id: str, turn: Turn, trace: dict[str, Any], store: S
         if one.names in (UNNAMED, REFUSED):
             why = NAMELESS if one.names == UNNAMED else TOO_NEW
         elif one.came == Came.POOLED:
-            place = pool_place(None, spelled(one.names), one.second // 3600)
+            place = pool_place(None, spelled(one.names), one.time // HOUR)
             seen = await store.at_once((), [POOL_EDGE.key(*place)], [TURN_POOL.key(*place)])
             if number_of(turn_is) >= seen.counts[0].get("edge", math.inf):
                 why = "beyond_pool: its hour has more turns than a pool keeps, and its hash leaves it out"

@@ -224,6 +224,13 @@ async def the_same_end_again(one: OneTurn) -> None:
     await one.posted()
 
 
+async def another_trace_that_ended_earlier_within_the_second(one: OneTurn) -> None:
+    earlier = replace(one.another(VERSION, one.ended + 100), vertical="travel")
+    await one.posted(ended=one.ended + 500)
+    await one.posted(output=STALE, ended=one.ended + 300)
+    await one.posted(earlier, output=STALE, ended=one.ended + 100)
+
+
 async def null_first(one: OneTurn) -> None:
     await one.posted(output=None)
     await one.posted()
@@ -290,7 +297,8 @@ WAYS: tuple[Way, ...] = (
     never, thumbs_look_up, look_up_of_a_running_trace, rerolls_look_up, derived_from_traces, adopted_by_a_rebuild,
     adopted_before_its_record, adopted_after_its_record, dead_thumb_replayed, dead_trace_replayed, swept,
     another_trace_of_the_turn, the_later_trace_first, an_earlier_hours_trace, another_versions_trace, its_start,
-    its_start_in_the_same_millisecond, the_same_end_again, null_first, an_earlier_end_afterwards, five_times,
+    its_start_in_the_same_millisecond, the_same_end_again, null_first, an_earlier_end_afterwards,
+    another_trace_that_ended_earlier_within_the_second, five_times,
     redelivered, live_judging_first, late, after_a_restart,
 )  # fmt: skip
 

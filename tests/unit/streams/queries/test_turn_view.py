@@ -92,7 +92,7 @@ async def test_a_known_trace_costs_no_search() -> None:
 )
 async def test_a_turn_says_why_it_is_in_no_pool(came: int, names: bytes, said: str) -> None:
     turn = Turn(trace=TRACE.bytes, project="p", time=7_200_000)
-    store_versions(turn, [Standing(names, came, True, 7_200, "")])
+    store_versions(turn, [Standing(names, came, True, 7_200_000, "")])
     trace = {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}
     (pool,) = (await view_turn("r", store_with(turn), Opik({str(TRACE): trace}, {}))).pools
     assert not pool.pooled
@@ -103,7 +103,7 @@ async def test_a_turn_says_why_it_is_in_no_pool(came: int, names: bytes, said: s
 async def test_a_turn_says_that_it_is_in_its_versions_pool_or_beyond_the_edge() -> None:
     turn = Turn(trace=TRACE.bytes, project="p", time=7_200_000)
     names = names_of("a", "v1")
-    store_versions(turn, [Standing(names, Came.POOLED, True, 7_200, "")])
+    store_versions(turn, [Standing(names, Came.POOLED, True, 7_200_000, "")])
     store, place = store_with(turn), pool_place(None, spelled(names), 2)
     member = PooledTurn(turn_hash("r", names), 7_200_000, TRACE.bytes, 0, 5).pack()
     opik = Opik({str(TRACE): {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}}, {})
