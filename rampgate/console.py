@@ -78,9 +78,22 @@ def plain(text: object, limit: int = 200) -> str:
     """The text for a terminal, at most `limit` characters: no markup and no control characters of its own."""
     from rich.markup import escape
 
+    return escape(_inert(str(text), limit))
+
+
+def failure_text(error: object) -> str:
+    """A failure as it is printed. Each of its lines begins with our name, so that no text in it, which may be a
+    stranger's, begins a workflow command, and none has control characters of its own."""
+    lines = str(error).splitlines() or [""]
+    return "".join(f"rampgate: {_inert(line, LONGEST_MESSAGE)}\n" for line in lines)
+
+
+def _inert(line: str, limit: int) -> str:
+    """The line without what a CI runner takes for a command: `::` where it begins, and `##[` anywhere."""
     from schemas.dead_letters import clean
 
-    return escape(clean(str(text), limit))
+    text = clean(line, limit).replace("##[", "# #[")
+    return f": {text.lstrip()[1:]}" if text.lstrip().startswith("::") else text
 
 
 def annotation(level: str, properties: Mapping[str, str], message: str) -> str:
@@ -105,8 +118,9 @@ def limited_annotations(by_level: Mapping[str, list[str]], properties: Mapping[s
 
 
 def escape_message(text: str) -> str:
-    """Escape the message of a GitHub workflow command, so that nothing in it begins a command of its own."""
-    return text[:LONGEST_MESSAGE].replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Escape the message of a GitHub workflow command: nothing in it begins a command of its own, or moves a cursor."""
+    shown = "".join(mark if mark.isprintable() or mark in "\r\n" else " " for mark in text[:LONGEST_MESSAGE])
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:

@@ -17,7 +17,8 @@ class Answer(BaseModel):
 class Coverage(Answer):
     """The join's coverage of one vertical (PF-9 FR-11): turns of the window, by what they have.
 
-    `rate` is both_present / (both_present + missing_trace + missing_signal), null where there is no turn.
+    `rate` is, of the turns with a user signal or a judged trace, the share with a signal and a trace: both_present /
+    (both_present + missing_trace + missing_signal). Null where there is no turn.
     """
 
     vertical: str

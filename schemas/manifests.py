@@ -160,10 +160,10 @@ class GateDefaults(FileModel):
     where only a part of the traces is published."""
     unreadable_share: Share = 0.01
     """The share of the window's trace records that may not say of which version they are; more is sample_incomplete."""
-    window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (
+    window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=604_800)]], _beside(_WINDOWS)] = (
         Field(default_factory=lambda: dict(_WINDOWS))
     )
-    """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
+    """How far back production traces are sampled: a day and a week (PC5 §5.5), at most the week that workers keep."""
 
 
 class CandidateEndpoint(FileModel):

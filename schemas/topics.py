@@ -18,6 +18,13 @@ PRODUCED = (
     "evaluations",
     "user-weeks",
 )
+STAMPED = ("gate-overrides", "judge-standing", "evaluations")
+"""Topics of which the broker stamps the records, so that a time that lies ahead of its own is refused."""
+
+
+def broker_settings(topic: str) -> dict[str, str]:
+    """Returns what a topic is made with whoever makes it; its name may have any prefix."""
+    return {"message.timestamp.type": "LogAppendTime"} if topic.endswith(STAMPED) else {}
 
 
 def consumed() -> tuple[str, ...]:

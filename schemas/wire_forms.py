@@ -14,6 +14,7 @@ from schemas.events import Time
 from schemas.judges import Milestone
 from schemas.outcomes import Cause
 from schemas.verdicts import Verdict
+from schemas.zoned_time import ZonedTime
 
 Digits = Annotated[str, Field(pattern=r"^-?[0-9]+$")]
 
@@ -136,7 +137,7 @@ class GateOverride(TypedDict):
 
     event_id: str
     kind: Literal["gate_skip", "baseline_shift"]
-    at: Time
+    at: ZonedTime
     repository: str
     pull_request: str
     author: str

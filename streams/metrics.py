@@ -134,12 +134,13 @@ class Metrics(MetricSet):
         )
         self.both_present = self._gauge(
             "eval_correlation_coverage_both_present_count",
-            "Turns in the lookback window with judge scores and a user signal on one trace.",
+            "Turns in the lookback window with a user signal and a trace.",
             vertical=OPEN,
         )
         self.coverage_rate = self._gauge(
             "eval_correlation_coverage_rate_ratio",
-            "Both present / (both present + missing trace + missing signal); no series where there is no turn.",
+            "Of the turns with a user signal or a judged trace, the share with a signal and a trace; no series where "
+            "there is no turn.",
             vertical=OPEN,
         )
         self.dead_letters = self._counter(

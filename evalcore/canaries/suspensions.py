@@ -13,12 +13,15 @@ take back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
+from operator import attrgetter
+from typing import Final
 
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 
 Versions = dict[str, dict[str, StandingRecord]]
 """The records that count, by the version of the judge, and of the reference set where there is one."""
+AT: Final = attrgetter("at")
 
 
 class Suspensions:
@@ -33,7 +36,7 @@ class Suspensions:
         versions = self._known.setdefault((record.judge_id, record.reason), {})
         decided = versions.setdefault(record.judge_version, {})
         known = decided.get(record.reference)
-        if known is None or (_at(record) < _at(known) if record.reference else _at(known) <= _at(record)):
+        if known is None or (record.at < known.at if record.reference else known.at <= record.at):
             decided[record.reference] = record
 
     def why(self, judge: str, version: str, today: date) -> str:
@@ -48,7 +51,7 @@ class Suspensions:
                 until = f" until {last.until.isoformat()}" if last.until is not None else ""
                 return f"by its check of {reason} on {last.at.date().isoformat()}{until}: {last.message or 'it failed'}"
             if own is None:
-                day = max(map(_at, _all(versions))).date().isoformat()
+                day = max(one.at for one in _all(versions)).date().isoformat()
                 return f"it changed since its check of {reason} on {day} and has not passed since"
         return ""
 
@@ -60,15 +63,15 @@ class Suspensions:
     def passed_at(self) -> dict[str, float]:
         """Returns when each judge last passed its canaries, as a time of Unix; a suspended one has none."""
         return {
-            judge: max(_at(record).timestamp() for record in _all(versions))
+            judge: max(record.at.timestamp() for record in _all(versions))
             for (judge, reason), versions in self._known.items()
-            if reason is CheckedFor.CANARIES and max(_all(versions), key=_at).verdict is CheckVerdict.PASSED
+            if reason is CheckedFor.CANARIES and max(_all(versions), key=AT).verdict is CheckVerdict.PASSED
         }
 
     def held_against_people_at(self) -> dict[str, float]:
         """Returns when each judge was last held against people, whatever was found, as a time of Unix."""
         return {
-            judge: max(_at(record).timestamp() for record in _all(versions))
+            judge: max(record.at.timestamp() for record in _all(versions))
             for (judge, reason), versions in self._known.items()
             if reason is CheckedFor.INVERSION
         }
@@ -77,8 +80,7 @@ class Suspensions:
         """Returns what was found when this version of the judge was last held against the people of a vertical, or
         against those of a file, which are nobody's."""
         of = self._known.get((judge, CheckedFor.INVERSION), {}).get(version, {}).values()
-        last = max((one for one in of if one.vertical in ("", vertical)), key=_at, default=None)
-        return last.model_copy(update={"at": _at(last)}) if last is not None else None
+        return max((one for one in of if one.vertical in ("", vertical)), key=AT, default=None)
 
     def inverted(self, versions: Mapping[str, str], today: date) -> int:
         """Returns how many judges stand as inverted; `versions` has the version of each."""
@@ -90,7 +92,7 @@ class Suspensions:
         people. None where they all found it sound."""
         told = [one for one in _all(self._known.get((judge, reason), {})) if one.verdict is not CheckVerdict.UNDECIDED]
         bad = (one for one in told if one.verdict is CheckVerdict.SUSPENDED)
-        return max((one for one in bad if _last_word(one, told, version) is one), key=_at, default=None)
+        return max((one for one in bad if _last_word(one, told, version) is one), key=AT, default=None)
 
 
 def _all(versions: Versions) -> list[StandingRecord]:
@@ -99,12 +101,8 @@ def _all(versions: Versions) -> list[StandingRecord]:
 
 def _last_word(record: StandingRecord, told: Iterable[StandingRecord], version: str) -> StandingRecord:
     same = [one for one in told if not (one.vertical and record.vertical) or one.vertical == record.vertical]
-    return max([one for one in same if one.judge_version == version] or same, key=_at)
+    return max([one for one in same if one.judge_version == version] or same, key=AT)
 
 
 def _over(record: StandingRecord, today: date) -> bool:
     return record.until is not None and today > record.until
-
-
-def _at(record: StandingRecord) -> datetime:
-    return record.at if record.at.tzinfo is not None else record.at.replace(tzinfo=UTC)

@@ -8,8 +8,8 @@ can fail; where it does not, it warns, and names the override.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +21,7 @@ from schemas.judges import Milestone
 from schemas.manifests import LONGEST_OVERRIDE
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 from schemas.wire_forms import GateOverride
+from schemas.zoned_time import is_ahead
 
 SKIPPABLE: Final = (Milestone.PRE_RAMP, Milestone.PRE_FULL)
 KEPT: Final = 20_000
@@ -49,6 +50,7 @@ class GateSkip:
     approved_by: str
     where: str
     expires: date
+    at: datetime = field(compare=False)
 
     def holds(self, gate: SkippedGate, today: date) -> bool:
         """Tells whether it skips this gate today. One that runs for longer than any override may skips nothing."""
@@ -71,7 +73,7 @@ def read_skip(record: Mapping[str, Any]) -> GateSkip | None:
     if not told["event_id"] or not author or not approved_by or author.casefold() == approved_by.casefold():
         return None
     where = clean(f"{told['repository']}{told['pull_request']}", LONGEST_NAME)
-    return GateSkip(gate, clean(told["event_id"], LONGEST_NAME), author, approved_by, where, expires)
+    return GateSkip(gate, clean(told["event_id"], LONGEST_NAME), author, approved_by, where, expires, told["at"])
 
 
 class Skips:
@@ -84,10 +86,11 @@ class Skips:
     def __len__(self) -> int:
         return len(self.known)
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Adds a record; what is no skip of a rollout's gate is passed over."""
+    def add(self, record: Mapping[str, Any], appended_ms: int) -> None:
+        """Adds a record; what is no skip of a rollout's gate is passed over, and what is dated ahead of when it was
+        appended."""
         skip = read_skip(record)
-        if skip is None:
+        if skip is None or is_ahead(skip.at, appended_ms):
             return
         held = self.known.get(skip.gate) or ()
         if skip not in held:

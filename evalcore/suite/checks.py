@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalcore.judges.bindings import Unbound, as_text, resolve
+from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.registry.judge import digest
 from evalcore.registry.patterns import refusal, searched
 from schemas.checks.suite import Check
@@ -70,14 +71,40 @@ def _matched(pattern: str, text: str, *, absent: bool) -> Checked:
 
 
 def _validator(name: str, schema: Any) -> Draft202012Validator:
+    """The validator, whose patterns RE2 runs: an answer may be made to keep a pattern that backtracks busy for ever."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import extend
 
+    if too_deep(schema):
+        raise ValueError(f"json_schema: {name} {TOO_DEEP}")
+    for pattern in _patterns(schema):
+        why = refusal(pattern) if isinstance(pattern, str) else "patternProperties is not taken; name the properties"
+        if why is not None:
+            raise ValueError(f"json_schema: {name}: pattern: {why}")
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"json_schema: {name} is no JSON Schema: {error.message}") from error
-    return Draft202012Validator(schema)
+    made: Draft202012Validator = extend(Draft202012Validator, {"pattern": _matches})(schema)
+    return made
+
+
+def _patterns(schema: Any) -> Iterator[Any]:
+    """Yields what a schema's `pattern`s say, and its `patternProperties`."""
+    named = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for name, inner in named:
+        if name == "patternProperties" or (name == "pattern" and isinstance(inner, str)):
+            yield inner
+        yield from _patterns(inner)
+
+
+def _matches(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `pattern`, as jsonschema asks for it."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not searched(pattern, value)[0]:
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _fits(validator: Draft202012Validator, value: Any) -> Checked:

@@ -23,7 +23,9 @@ def items_to_judge(dataset: Path | None, registry: Registry, seed: str, many: in
     schema = registry.manifest.get("schema", {})
     found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
     if without := [item.id for item in found if item.missing]:
-        raise Failure(f"{dataset}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
+        raise Failure(
+            f"{dataset}: {plain(without[0], 80)} has no output: {len(without)} items lack one; add the agent's to each"
+        )
     if not found:
         raise Failure(f"{dataset}: has no items")
     return found

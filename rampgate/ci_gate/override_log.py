@@ -11,19 +11,24 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from evalcore.gates.skips import Skips
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
+from schemas.dead_letters import Record
 from schemas.topics import Topics
+from schemas.zoned_time import ZonedTime, is_ahead
 from streams.gates.gate_skips import skips_now
 from streams.kafka.client import Producer
-from streams.kafka.reading import values_of
+from streams.kafka.reading import appended_ms, records_now
+from streams.retry import WallClock
 
 TOPIC: Final = "gate-overrides"
 KINDS: Final = ("gate_skip", "baseline_shift")
 NAMESPACE: Final = uuid.UUID("6f1d1a52-3c0b-5b5e-9a53-5a1e0c2b7d11")
 _QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII | re.IGNORECASE)
+_ZONED: Final = TypeAdapter(ZonedTime)
 _DEFINITION: Final = ("agent_id", "agent_version")
 _SAME: Final = ("kind", "repository", "pull_request", "head", "milestone", "judges", "approved_by", "expires")
 
@@ -47,11 +52,10 @@ class Quarter:
         return cls(f"{year}-Q{number}", date(year, 3 * number - 2, 1), after)
 
     def holds(self, entry: Mapping[str, Any]) -> bool:
-        """Tells whether an override was used in the quarter; one without a time counts in every quarter."""
-        try:
-            return self.first <= datetime.fromisoformat(str(entry.get("at"))).astimezone(UTC).date() < self.after
-        except ValueError:
-            return True
+        """Tells whether an override was used in the quarter; one whose time has no zone, or that has none, counts in
+        every quarter."""
+        at = _time(entry)
+        return at is None or self.first <= at.date() < self.after
 
 
 def event_id(entry: Mapping[str, Any]) -> str:
@@ -74,23 +78,36 @@ async def publish(settings: Settings, entries: Sequence[Mapping[str, Any]]) -> N
 
 async def read_skips(settings: Settings) -> Skips:
     """Return the overrides that skip gates of rollouts. Raises Unavailable."""
-    return await skips_now(make_access(settings), Topics(settings.topic_prefix, settings.audit_topic)[TOPIC])
+    topic = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC]
+    return await skips_now(make_access(settings), topic, WallClock())
 
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:
-    """Return what was published since the quarter began. Raises Unavailable."""
+    """Return what was published since the quarter began; what is dated ahead of that has no time. Raises
+    Unavailable."""
     topic = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC]
     since = datetime(quarter.first.year, quarter.first.month, 1, tzinfo=UTC).timestamp() * 1000
-    values = values_of(make_access(settings), topic, round(since))
-    return [entry async for value in values if (entry := _entry(value)) is not None]
+    records = records_now(make_access(settings), topic, round(since))
+    return [entry async for record in records if (entry := _entry(record)) is not None]
 
 
-def _entry(raw: bytes) -> dict[str, Any] | None:
+def _entry(record: Record) -> dict[str, Any] | None:
     try:
-        entry = orjson.loads(raw)
+        entry = orjson.loads(record.value or b"")
     except orjson.JSONDecodeError:
         return None
-    return entry if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        return None
+    at = _time(entry)
+    ahead = at is not None and is_ahead(at, appended_ms(record, WallClock().now_ms()))
+    return entry | {"at": None} if ahead else entry
+
+
+def _time(entry: Mapping[str, Any]) -> datetime | None:
+    try:
+        return _ZONED.validate_python(entry.get("at"))
+    except ValidationError:
+        return None
 
 
 def report(entries: Iterable[Mapping[str, Any]], quarter: Quarter) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from schemas.wire_forms import ScoreEvent
 from streams.gates.verdict_log import BODY, PLACE
 from streams.kafka.client import Producer
 from streams.kafka.judge_scores import JudgeScoresTopic
-from streams.kafka.reading import values_of
+from streams.kafka.reading import records_now
 
 PLACED = "gate run"
 
@@ -80,9 +80,9 @@ async def past_verdicts(settings: Settings, definitions: Collection[tuple[str, s
     no verdict is passed over. Raises Unavailable."""
     topic = Topics(settings.topic_prefix, settings.audit_topic)["verdicts"]
     found: dict[str, dict[str, Any]] = {}
-    async for value in values_of(make_access(settings), topic):
+    async for one in records_now(make_access(settings), topic):
         try:
-            record = orjson.loads(value)
+            record = orjson.loads(one.value or b"")
             if (record["agent_id"], record["agent_version"]) in definitions:
                 History().add(record)
                 found.setdefault(record["request_id"], record)

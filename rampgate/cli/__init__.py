@@ -30,7 +30,7 @@ from rampgate.cli import (
     triage,
     vertical,
 )
-from rampgate.console import Failure
+from rampgate.console import Failure, failure_text
 
 app = typer.Typer(
     name="rampgate",
@@ -76,5 +76,5 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except Failure as error:
-        sys.stderr.write(f"rampgate: {error}\n")
+        sys.stderr.write(failure_text(error))
         sys.exit(2)

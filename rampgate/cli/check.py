@@ -83,7 +83,7 @@ def noise_command(
     Verdicts tell by it how often a clean candidate passes and what fall a sample finds. Exit code 1 if a judge could
     not be measured, 2 without a model.
 
-    Example: rampgate check noise --dataset golden.jsonl --asks 5 --write
+    Example: rampgate check noise --asks 5 --write
     """
     from rampgate.checks.noise import Options, check_noise
 

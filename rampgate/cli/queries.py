@@ -27,7 +27,7 @@ def coverage(
     as_json: JsonOption = False,
     redis: RedisOption = None,
 ) -> None:
-    """Show how many turns have both a user signal and judge scores, and how many lack one, per vertical.
+    """Show, of the turns with a user signal or a judged trace, the share with a signal and a trace.
 
     Example: rampgate coverage --vertical receipts --window 24h
     """

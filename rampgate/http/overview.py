@@ -80,7 +80,8 @@ def coverage_section(answer: CoverageAnswer) -> str:
     head = ("Vertical", "Both present", "Missing signal", "Missing trace", "Coverage")
     return (
         "<section><h2>Join coverage</h2>"
-        f"<p>Turns of the last {duration(answer.window_seconds)} with a user signal and judge scores on one trace.</p>"
+        f"<p>Of the turns with a user signal or a judged trace, the share with a signal and a trace: the last "
+        f"{duration(answer.window_seconds)}.</p>"
         f"{table(head, rows)}</section>"
     )
 

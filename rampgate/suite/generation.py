@@ -19,6 +19,7 @@ import orjson
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
+from evalcore.nesting import TOO_DEEP, too_deep
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
@@ -128,6 +129,8 @@ class Generator:
     async def _timed(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
         began = self.clock()
         answer = await self.ask(case)
+        if too_deep(answer):
+            answer = Failed(f"the candidate's answer {TOO_DEEP}")
         return answer, round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
 
     async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:

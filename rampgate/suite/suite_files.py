@@ -93,7 +93,7 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names. `fetched`
     gives the items of a suite whose cases are a dataset. With `proposed`, a folder, the candidate is the one that the
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
-    file, folder = file_as(SuiteFile, path), path.parent
+    file, folder = file_as(SuiteFile, _regular(path)), path.parent
     dropped: tuple[str, ...] = ()
     theirs, home = path, folder
     if proposed is not None:
@@ -142,10 +142,17 @@ def files_of(part: Part | None, folder: Path) -> list[Path]:
 
 
 def _cases(path: Path) -> list[SuiteCase]:
-    found = _checked((f"{path}:{line}", f"line {line}", row) for line, row in lines(path))
+    found = _checked((f"{path}:{line}", f"line {line}", row) for line, row in lines(_regular(path)))
     if not found:
         raise BadFile(f"{path}: has no case; one is {{id, input, tags}} on a line")
     return found
+
+
+def _regular(path: Path) -> Path:
+    """The path, unless something else than a file is there: who reads a FIFO may wait for ever. Raises BadFile."""
+    if path.exists() and not path.is_file():
+        raise BadFile(f"{path}: is no regular file")
+    return path
 
 
 def _items(placed: Iterable[Placed]) -> list[SuiteCase]:
@@ -248,7 +255,7 @@ def _checker(folder: Path, path: Path, name: str, check: Check) -> Checker:
     schema: Any = None
     try:
         if check.json_schema is not None:
-            schema = orjson.loads((folder / check.json_schema).read_bytes())
+            schema = orjson.loads(_regular(folder / check.json_schema).read_bytes())
         return Checker(check, schema)
     except OSError as error:
         raise BadFile(f"{folder / str(check.json_schema)}: can't be read: {error.strerror}") from error

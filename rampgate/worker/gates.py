@@ -92,7 +92,7 @@ class Gates:
             scoring = self._by_settings()
         topic = parts.topics["judge-standing"]
         self.standings = JudgeStandings(parts.access, topic, parts.clock, _versions, self._checks_read)
-        self.skips = GateSkips(parts.access, parts.topics["gate-overrides"])
+        self.skips = GateSkips(parts.access, parts.topics["gate-overrides"], parts.clock)
         self.verdicts = VerdictLog(
             parts.access,
             parts.producer,
@@ -130,9 +130,14 @@ class Gates:
         self.parts.metrics.gate_state_refused.labels(what).inc()
 
     def _checks_read(self, known: Suspensions) -> None:
-        self.parts.metrics.observe_canary_passes(known.passed_at(), self.parts.settings.canaries_days)
+        serving = _versions()
+        passed, held = (
+            {judge: at for judge, at in found.items() if judge in serving}
+            for found in (known.passed_at(), known.held_against_people_at())
+        )
+        self.parts.metrics.observe_canary_passes(passed, self.parts.settings.canaries_days)
         today = datetime.fromtimestamp(self.parts.clock.now_ms() / 1_000, UTC).date()
-        self.parts.metrics.observe_inversion(known.inverted(_versions(), today), known.held_against_people_at())
+        self.parts.metrics.observe_inversion(known.inverted(serving, today), held)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store

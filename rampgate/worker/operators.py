@@ -20,7 +20,7 @@ from streams.alerts.notifiers import Address, Notifier
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_reminders import TriageReminders
-from streams.alerts.user_weeks import UserWeekLog, UserWeeks
+from streams.alerts.user_weeks import Seen, UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.opik.traces import limit_of
 
@@ -90,6 +90,13 @@ def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting:
         owner = parts.verticals[vertical]
         return read_turns(settings, owner, UserSignal.THUMBS, week.since_ms, week.until_ms, limiter)
 
+    def observe(seen: Seen) -> None:
+        """Labels are the registry's, whatever the topic says."""
+        registry = reloading.loaded()
+        judges = {judge.id for judge in registry.all()} if registry is not None else set()
+        ours = {one: weeks for one, weeks in seen.against.items() if one[0] in judges and one[1] in parts.verticals}
+        parts.metrics.observe_user_weeks(ours, seen.behind)
+
     return UserWeeks(
         UserWeekLog(parts.access, parts.producer, parts.topics["user-weeks"]),
         parts.store,
@@ -101,5 +108,5 @@ def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting:
         late=timedelta(seconds=settings.lookback_seconds),
         every=settings.regression_seconds,
         ready=lambda: not waiting(),
-        observe=lambda seen: parts.metrics.observe_user_weeks(seen.against, seen.behind),
+        observe=observe,
     )

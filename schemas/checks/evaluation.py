@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from schemas.zoned_time import ZonedTime
 
 MOST_ANSWERS = 1_000_000
 """Answers in one evaluation. They are numbers in a record, but things in the memory of who responds."""
@@ -52,7 +53,7 @@ class Evaluation(BaseModel):
     judges: tuple[EvaluatedJudge, ...]
     by: str = ""
     """Who asked."""
-    at: datetime
+    at: ZonedTime
 
     @model_validator(mode="after")
     def _is_of_an_evaluation(self) -> Self:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.zoned_time import ZonedTime
 
 
 class CheckedFor(StrEnum):
@@ -37,7 +39,7 @@ class StandingRecord(BaseModel):
     verdict: CheckVerdict
     message: str = ""
     """What was found, in words."""
-    at: datetime
+    at: ZonedTime
     """When the check ended."""
     reference: str = ""
     """The version of the reference set that a check of inversion held the judge against. It decides once of each

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.zoned_time import ZonedTime
 
 
 class TriageState(StrEnum):
@@ -42,7 +43,7 @@ class TriageChange(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    at: datetime
+    at: ZonedTime
     by: str
     step: TriageStep
     note: str = ""
@@ -63,14 +64,14 @@ class TriageItem(BaseModel):
     agent_version: str
     score: float
     floor: float
-    n: int
+    n: int = Field(ge=0, lt=2**53)
     """The scores of which `score` is the mean, or the rate."""
-    opened: datetime
-    due: datetime
+    opened: ZonedTime
+    due: ZonedTime
     state: TriageState
     owner: str | None = None
     decision: TriageDecision | None = None
-    history: tuple[TriageChange, ...]
+    history: tuple[TriageChange, ...] = Field(min_length=1)
 
     def done(self, step: TriageStep) -> bool:
         """Tells whether the step was ever taken."""

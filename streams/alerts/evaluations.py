@@ -16,7 +16,9 @@ from evalcore.evaluations import lines_of
 from evalcore.registry.registry import Registry
 from schemas.checks.evaluation import Evaluation
 from schemas.dead_letters import Record, clean
+from schemas.zoned_time import is_ahead
 from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, RegressionWatch
+from streams.kafka.reading import appended_ms
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +33,7 @@ class EvaluationResponses:
         """Respond to the evaluations among these records; returns those to be tried again. Raises Unavailable."""
         waiting = []
         for record in records:
-            evaluation = _read(record)
+            evaluation = self._read(record)
             if evaluation is None:
                 continue
             why = await self._why_left(evaluation, record.timestamp)
@@ -51,11 +53,13 @@ class EvaluationResponses:
             return "a step failed, or another worker looks"
         return f"judges of which another version serves here: {clean(', '.join(unknown))}" if unknown else ""
 
-
-def _read(record: Record) -> Evaluation | None:
-    try:
-        return Evaluation.model_validate_json(record.value or b"")
-    except ValidationError as error:
-        wrong = f"{error.error_count()} fields are wrong"
+    def _read(self, record: Record) -> Evaluation | None:
+        try:
+            evaluation = Evaluation.model_validate_json(record.value or b"")
+            if not is_ahead(evaluation.at, appended_ms(record, self._clock.now_ms())):
+                return evaluation
+            wrong = "its time lies ahead of when it was appended"
+        except ValidationError as error:
+            wrong = f"{error.error_count()} fields are wrong"
         log.error("no_evaluation", partition=record.partition, offset=record.offset, reason=wrong)
         return None

@@ -27,7 +27,7 @@ from schemas.settings import KafkaAccess
 from streams.alerts.looking import look_again_and_again
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 from streams.kafka.client import Producer
-from streams.kafka.reading import values_of
+from streams.kafka.reading import records_now
 from streams.kafka.topics import wait_for_topics
 from streams.redis.lease import Lease, Leasing, renewed
 
@@ -56,7 +56,7 @@ class UserWeekLog:
 
     async def weeks(self) -> dict[Week, UserWeek]:
         """Return every week that was looked at. Raises Unavailable, also where there is no such topic."""
-        read = [self._record(value) async for value in values_of(self._access, self._topic)]
+        read = [self._record(one.value or b"") async for one in records_now(self._access, self._topic)]
         return merged(record for record in read if record is not None)
 
     async def write(self, record: UserWeek) -> None:

@@ -23,6 +23,7 @@ from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
+from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.items import identity
@@ -108,7 +109,7 @@ def _read(content: bytes) -> CandidateAnswer:
         return Failed("the candidate answers 200 without JSON")
     if not isinstance(found, dict) or found.get("output") is None:
         return Failed("the candidate answers 200 without an output")
-    return found
+    return found if not too_deep(found) else Failed(f"the candidate's answer {TOO_DEEP}")
 
 
 Asking = Callable[[Sequence[Mapping[str, Any]]], dict[str, CandidateAnswer | Pending]]

@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.ports import Unavailable
+from agents.ports import Clock, Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import Reconnecting, make_consumer
 from streams.kafka.offsets import ask_topic_ids
-from streams.kafka.reading import partitions_of
+from streams.kafka.reading import appended_ms, partitions_of
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, reason_of
 from streams.stopping import heed_cancel
@@ -33,8 +33,8 @@ class FollowedTopic(ABC):
 
     what = "a topic"
 
-    def __init__(self, access: KafkaAccess, topic: str) -> None:
-        self._access, self._topic = access, topic
+    def __init__(self, access: KafkaAccess, topic: str, clock: Clock) -> None:
+        self._access, self._topic, self._clock = access, topic, clock
         self._consumer = Reconnecting(lambda: make_consumer(access))
         self._places = dict[TopicPartition, int]()
         self._topic_id = ""
@@ -43,8 +43,8 @@ class FollowedTopic(ABC):
         """Set once the topic has been read to its end for the first time, or could not be."""
 
     @abstractmethod
-    def take_in(self, value: bytes) -> None:
-        """Take a record's value. Never raises: what is none of its records is passed over."""
+    def take_in(self, value: bytes, appended_ms: int) -> None:
+        """Take a record's value, and when it was appended. Never raises: what is none of its records is passed over."""
 
     @abstractmethod
     def caught_up(self) -> None:
@@ -105,7 +105,7 @@ class FollowedTopic(ABC):
             for records in (await consumer.getmany(*behind, timeout_ms=250)).values():
                 for record in records:
                     if record.value is not None:
-                        self.take_in(record.value)
+                        self.take_in(record.value, appended_ms(record, self._clock.now_ms()))
             for one in behind:
                 self._places[one] = await consumer.position(one)
         # What was read may be of a topic that was made since the ends were asked for.

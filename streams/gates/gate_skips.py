@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import orjson
 
+from agents.ports import Clock
 from evalcore.gates.skips import Skips
 from schemas.settings import KafkaAccess
 from streams.gates.followed_topic import FollowedTopic
@@ -18,18 +19,18 @@ class GateSkips(FollowedTopic):
 
     what = "the topic of overrides"
 
-    def __init__(self, access: KafkaAccess, topic: str) -> None:
-        super().__init__(access, topic)
+    def __init__(self, access: KafkaAccess, topic: str, clock: Clock) -> None:
+        super().__init__(access, topic, clock)
         self._read = Skips()
         self.skips: Skips | None = None
 
-    def take_in(self, value: bytes) -> None:
+    def take_in(self, value: bytes, appended_ms: int) -> None:
         try:
             record = orjson.loads(value)
         except orjson.JSONDecodeError:
             return
         if isinstance(record, dict):
-            self._read.add(record)
+            self._read.add(record, appended_ms)
 
     def caught_up(self) -> None:
         self.skips = self._read
@@ -41,9 +42,9 @@ class GateSkips(FollowedTopic):
         self.skips = None
 
 
-async def skips_now(access: KafkaAccess, topic: str) -> Skips:
+async def skips_now(access: KafkaAccess, topic: str, clock: Clock) -> Skips:
     """Return the overrides that skip gates. Raises Unavailable, also where there is no such topic."""
-    followed = GateSkips(access, topic)
+    followed = GateSkips(access, topic, clock)
     try:
         await followed.read_on()
     finally:

@@ -16,6 +16,7 @@ from agents.ports import Clock, Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from schemas.checks.standing import StandingRecord
 from schemas.settings import KafkaAccess
+from schemas.zoned_time import is_ahead
 from streams.gates.followed_topic import FollowedTopic
 from streams.kafka.client import Producer
 
@@ -39,8 +40,8 @@ class JudgeStandings(FollowedTopic):
         versions: Callable[[], Mapping[str, str]],
         noticed: Callable[[Suspensions], None] = lambda known: None,
     ) -> None:
-        super().__init__(access, topic)
-        self._clock, self._versions, self._noticed = clock, versions, noticed
+        super().__init__(access, topic, clock)
+        self._versions, self._noticed = versions, noticed
         self._known = Suspensions()
         self.suspended: Mapping[str, str] | None = None
         self.serving: Mapping[tuple[str, str], str] = {}
@@ -52,11 +53,16 @@ class JudgeStandings(FollowedTopic):
             raise Unavailable("Kafka: nobody knows yet which judges are suspended")
         return self._known.why(judge, version, self._today())
 
-    def take_in(self, value: bytes) -> None:
+    def take_in(self, value: bytes, appended_ms: int) -> None:
         try:
-            self._known.add(StandingRecord.model_validate_json(value))
+            record = StandingRecord.model_validate_json(value)
         except ValidationError:
             log.warning("no_judge_standing", topic=self._topic)
+            return
+        if is_ahead(record.at, appended_ms):
+            log.warning("judge_standing_dated_ahead", topic=self._topic, at=record.at.isoformat())
+        else:
+            self._known.add(record)
 
     def caught_up(self) -> None:
         today = self._today()

@@ -17,9 +17,15 @@ from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 CHUNK = 500
+LOG_APPEND_TIME = 1
 SILENCE_SECONDS = 15.0
 SLACK_MS = 300_000
 """How far the clocks of workers and brokers may differ before the index by time skips a record."""
+
+
+def appended_ms(record: Record, now_ms: int) -> int:
+    """When the record was appended, by its broker's clock; now, where the topic keeps what its producer said."""
+    return record.timestamp if getattr(record, "timestamp_type", None) == LOG_APPEND_TIME else now_ms
 
 
 async def partitions_of(access: KafkaAccess, topics: list[str]) -> dict[str, int]:
@@ -53,8 +59,8 @@ async def spans_of(
     return spans
 
 
-async def values_of(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[bytes]:
-    """The values that stand on a topic now, those of its records since a time (ms) where one is given. Raises
+async def records_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[Record]:
+    """The records that stand on a topic now, those since a time (ms) where one is given, but for tombstones. Raises
     Unavailable, also where there is no such topic."""
     count = (await partitions_of(access, [topic])).get(topic)
     if count is None:
@@ -65,7 +71,7 @@ async def values_of(access: KafkaAccess, topic: str, since: int | None = None) -
             async for _, records in records_of(consumer, spans):
                 for record in records:
                     if record.value is not None:
-                        yield record.value
+                        yield record
     except (TimeoutError, *KAFKA_ERRORS) as error:
         raise Unavailable(f"Kafka: {topic}: {reason_of(error)}") from error
 

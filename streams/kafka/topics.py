@@ -12,6 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaAccess
+from schemas.topics import broker_settings
 from streams.kafka.client import client_options, started
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, TryAgain, reason_of
@@ -69,7 +70,9 @@ async def _missing(
                     name,
                     partitions,
                     replication,
-                    topic_configs=copies | ({CLEANUP: "compact"} if name in compacted else _kept(keep.get(name))),
+                    topic_configs=copies
+                    | broker_settings(name)
+                    | ({CLEANUP: "compact"} if name in compacted else _kept(keep.get(name))),
                 )
                 for name in absent
             ]

@@ -138,7 +138,8 @@ async def coverage(
 
 
 class WindowCoverage:
-    """The gates' `JoinCoverage`: the share of turns with both a signal and a judged trace."""
+    """The gates' `JoinCoverage`. Of the turns with a user signal or a judged trace, the share with a signal and a
+    trace."""
 
     def __init__(
         self,

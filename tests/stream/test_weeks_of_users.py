@@ -19,7 +19,7 @@ from evalcore.inversion.user_weeks import merged
 from evalcore.inversion.users import Week, latest_closed
 from schemas.checks.user_week import UserWeek
 from schemas.settings import KafkaAccess
-from streams.kafka.reading import values_of
+from streams.kafka.reading import records_now
 from tests.contract.opik.scripted_opik import trace_id_at
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
@@ -90,7 +90,8 @@ def week_in_opik(opik: FaultyOpik, week: Week) -> None:
 def weeks_on_the_topic(rig: Rig) -> list[UserWeek]:
     async def read() -> list[UserWeek]:
         access = KafkaAccess((rig.kafka.bootstrap,))
-        return [UserWeek.model_validate_json(one) async for one in values_of(access, f"{rig.prefix}user-weeks")]
+        records = records_now(access, f"{rig.prefix}user-weeks")
+        return [UserWeek.model_validate_json(one.value or b"") async for one in records]
 
     return asyncio.run(read())
 

@@ -1,7 +1,8 @@
 """librdkafka's mock broker in a process of its own: Kafka's protocol without Java, for the demo and quick tests.
 
 It has groups, commits and idempotent producers; it forgets everything when it ends, has no CreateTopics (a topic is
-made when a client asks about it), keeps about 5 MB a partition and takes another port at each start.
+made when a client asks about it), keeps about 5 MB a partition and takes another port at each start. It serves clients
+on librdkafka, aiokafka and kafka-python 2; kafka-python 3 and Java's of Kafka 4 begin with requests it does not know.
 
     python -m rampgate.local.services.broker --port-file FILE [--topics a,b] [--brokers 1]
 """

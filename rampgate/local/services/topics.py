@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, TopicAlreadyExistsError, for_code
 
 from rampgate.local.services.process import ServiceUnavailable
+from schemas.topics import broker_settings
 
 _READY_SECONDS = 20.0
 T = TypeVar("T")
@@ -24,7 +25,10 @@ def create_topics(
     wanted = list(names)
 
     async def create(admin: AIOKafkaAdminClient) -> None:
-        new = [NewTopic(name, partitions, replication, topic_configs=dict(config or {})) for name in wanted]
+        new = [
+            NewTopic(name, partitions, replication, topic_configs={**broker_settings(name), **(config or {})})
+            for name in wanted
+        ]
         answer = await admin.create_topics(new)
         for name, code, *message in answer.topic_errors:
             error = for_code(code)

@@ -20,13 +20,14 @@ from aiohttp import web
 
 from evalcore.scoring.bounded_answer import TooLong, bounded
 from rampgate.console import Failure
+from rampgate.http.connections import Connections
 from rampgate.suite.tracing.spans import BadSpans, Span, read, told_by
 
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
 LARGEST_REQUEST: Final = 16 << 20
 LARGEST_TRACE: Final = 1 << 20
-"""Bytes of requests, shared out to their spans, that one answer's trace takes; what comes after it is dropped."""
+"""Bytes of the spans of one answer's trace, as OTLP has them; what comes after it is dropped."""
 MOST_SPANS: Final = 1_000
 SETTLED: Final = 0.3
 """Seconds without another span, once all steps that others name have come."""
@@ -65,22 +66,29 @@ class SpanReceiver:
     @asynccontextmanager
     async def listening(self, address: str) -> AsyncIterator[SpanReceiver]:
         """Listens on `host:port`; port 0 takes any. Raises Failure."""
-        app = web.Application()
+        connections = Connections()
+        app = web.Application(middlewares=[connections.middleware()])
         app.router.add_post("/v1/traces", self._take)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5, auto_decompress=False)
         host, _, number = address.rpartition(":")
         host = host.strip("[]")
         await runner.setup()
+        server: Any = runner.server  # set by its setup
+        listening: asyncio.Server | None = None
         try:
             try:
-                await web.TCPSite(runner, host, int(number)).start()
+                listening = await asyncio.get_running_loop().create_server(
+                    connections.accepting(server), host, int(number), backlog=128
+                )
             except OSError as error:
                 told = f"candidate.otlp: can't listen on {address}: {error.strerror or error}; name a free one"
                 raise Failure(told) from error
-            taken = runner.addresses[0][1]
+            taken = listening.sockets[0].getsockname()[1]
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{taken}"
             yield self
         finally:
+            if listening is not None:
+                listening.close()
             await runner.cleanup()
 
     @property
@@ -152,21 +160,20 @@ class SpanReceiver:
         except (BadSpans, httpx.DecodingError) as error:
             self.refused += 1
             return web.Response(status=400, text=f"{error}\n")
-        share = len(body) // max(1, len(spans))
         for span in spans:
-            self._note(span, share)
+            self._note(span)
         return web.Response(body=b"{}" if kind == JSON else b"", content_type=kind)
 
-    def _note(self, span: Span, size: int) -> None:
+    def _note(self, span: Span) -> None:
         trace = self._open.get(span.trace_id)
         if trace is None:
             self.refused += 1
             return
         trace.last = time.monotonic()
-        if len(trace.spans) >= MOST_SPANS or trace.size + size > LARGEST_TRACE:
+        if len(trace.spans) >= MOST_SPANS or trace.size + span.size > LARGEST_TRACE:
             trace.dropped += 1
             return
-        trace.size += size
+        trace.size += span.size
         trace.spans[span.span_id] = span
 
 

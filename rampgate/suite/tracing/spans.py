@@ -44,7 +44,7 @@ class BadSpans(ValueError):
 @dataclass(frozen=True)
 class Span:
     """One step of a candidate. Ids are hexadecimal digits, `start` and `end` nanoseconds since 1970; `error` is the
-    status's message where the step failed."""
+    status's message where the step failed, `size` the bytes in which it was sent."""
 
     trace_id: str
     span_id: str
@@ -54,6 +54,7 @@ class Span:
     end: int
     attributes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+    size: int = 0
 
     def told(self) -> dict[str, Any]:
         """The span as a trace keeps it."""
@@ -163,7 +164,7 @@ def _span(sent: Sent) -> Span:
         sent.trace_id.hex(), sent.span_id.hex(), sent.parent_span_id.hex(), sent.name,
         sent.start_time_unix_nano, sent.end_time_unix_nano,
         {one.key: _value(one.value) for one in sent.attributes},
-        sent.status.message or "failed" if failed else None,
+        sent.status.message or "failed" if failed else None, sent.ByteSize(),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def access(kafka: KafkaCluster) -> KafkaAccess:
 
 @pytest.fixture
 async def skips(access: KafkaAccess, settings: Settings) -> AsyncIterator[GateSkips]:
-    made = GateSkips(access, f"{settings.topic_prefix}gate-overrides")
+    made = GateSkips(access, f"{settings.topic_prefix}gate-overrides", ManualClock())
     yield made
     await made.close()
 
@@ -141,7 +141,7 @@ async def test_of_a_topic_that_was_made_anew_only_what_stands_on_it_is_honoured(
 
 async def test_without_the_topic_gates_run_whole_and_wait_for_nothing(access: KafkaAccess, topic_prefix: str) -> None:
     """An older installation has none; the first look ends at once, and with it the waiting of a gate."""
-    absent = GateSkips(access, f"{topic_prefix}nothing")
+    absent = GateSkips(access, f"{topic_prefix}nothing", ManualClock())
     absent.start()
     try:
         assert await told(absent) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ import pytest
 from agents.keys import TRIAGE_LEASE
 from agents.ports import Unavailable
 from evalcore.gates.regression import Breach, Event, Response, Step
-from evalcore.triage import taken
+from evalcore.triage import overdue, reminder, taken
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.checks.triage import TriageItem, TriageState
 from schemas.settings import KafkaAccess
@@ -92,3 +93,17 @@ async def test_what_is_no_item_is_passed_over_and_a_missing_topic_is_said(rig: R
     assert await rig.log().items() == {}
     with pytest.raises(Unavailable, match="no topic"):
         await TriageLog(rig.access, rig.producer, f"{rig.topic}-of-nobody", rig.store).items()
+
+
+async def test_an_item_with_a_time_that_can_not_be_compared_is_passed_over_alone(rig: Rig) -> None:
+    """One such record ended `triage list` and every reminder."""
+    await rig.log().open(RESPONSE, 0)
+    fine = (await rig.only()).model_dump(mode="json")
+    no_zone = {"due": "2026-01-01T00:00:00", "opened": "2026-01-01T00:00:00"}
+    beyond = {"due": "0001-01-01T00:00:00+23:00"}
+    for number, bad in enumerate((no_zone, beyond, {"history": []}, {"n": 2**70})):
+        value = json.dumps({**fine, **bad, "item_id": f"bad-{number}"}).encode()
+        await rig.producer.send([(rig.topic, b"k", value, ())])
+    found = await rig.log().items()
+    assert [one.item_id for one in overdue(found.values(), datetime(2100, 1, 1, tzinfo=UTC))] == [fine["item_id"]]
+    assert [reminder(one) for one in found.values()]

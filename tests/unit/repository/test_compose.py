@@ -233,3 +233,18 @@ def test_the_state_outlives_a_restart_of_its_server(compose: dict[str, Any]) -> 
     assert "redis:/data" in server["volumes"]
     assert "redis" in compose["volumes"]
     assert "--dir /data --appendonly yes" in " ".join(server["command"])
+
+
+def test_topics_that_decide_by_which_record_came_last_are_stamped_by_the_broker(tmp_path: Path) -> None:
+    """A producer's time would let a record that is dated ahead decide until its day has come."""
+    tool, calls = tmp_path / "kafka-topics.sh", tmp_path / "calls"
+    tool.write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
+    tool.chmod(0o755)
+    (tmp_path / "rights").touch()
+    environment = {"PATH": os.environ["PATH"], "KAFKA_TOOLS": str(tmp_path), "RIGHTS": str(tmp_path / "rights")}
+    script = ROOT / "configs" / "compose" / "prepare_kafka.sh"
+    subprocess.run(["bash", str(script)], env=environment, check=True, timeout=60)
+    made = {line.split("--topic ")[1].split()[0]: line for line in calls.read_text().splitlines()}
+    assert made.keys() == set(Topics().all)
+    stamped = {name for name, line in made.items() if "message.timestamp.type=LogAppendTime" in line}
+    assert stamped == {f"rampgate.{name}" for name in ("gate-overrides", "judge-standing", "evaluations")}

@@ -20,6 +20,7 @@ from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, code
 from tests.unit.evalcore.gates.gate_items import Model
 
 TODAY = NOW.date()
+APPENDED = round(NOW.timestamp() * 1_000)
 PRE_RAMP, PRE_FULL = Milestone.PRE_RAMP, Milestone.PRE_FULL
 LOW = {"ux_quality": 0.1}
 
@@ -44,7 +45,7 @@ def stepped(scores: dict[str, float] | None = None, scripted: Scripted | None = 
 
 def evaluated(says: Any, **changes: Any) -> GateVerdict:
     known = Skips()
-    known.add(record(**changes))
+    known.add(record(**changes), APPENDED)
     said = {"input": {"messages": [{"content": "hi"}]}, "output": {"messages": [{"content": [{"text": "ho"}]}]}}
     traces = [{"trace_id": f"t{number}", **said} for number in range(400)]
     return evaluate_gate(
@@ -160,7 +161,7 @@ def test_of_several_overrides_the_last_to_expire_counts_in_any_order() -> None:
     for order in ([first, last], [last, first], [first, last, first, {"kind": "gate_skip"}, {}]):
         known = Skips()
         for one in order:
-            known.add(one)
+            known.add(one, APPENDED)
         for day, event_id in ((TODAY, "later"), (date(2026, 12, 2), "later"), (date(2026, 12, 3), None)):
             found = known.of(about, day)
             assert (found.event_id if found is not None else None) == event_id
@@ -172,7 +173,7 @@ def test_an_override_that_says_it_never_ends_hides_none_that_does() -> None:
     for order in ([honest, *endless], [*endless, honest], [*endless[:50], honest, *endless[50:]]):
         known = Skips()
         for one in order:
-            known.add(one)
+            known.add(one, APPENDED)
         found = known.of(SkippedGate("pre_ramp", "receipts-agent", "abc123"), TODAY)
         assert found is not None
         assert found.event_id == honest["event_id"]
@@ -197,3 +198,16 @@ def test_a_jump_to_100_skips_only_the_gate_that_the_override_names() -> None:
     found = verdict(scripted, to_percent=100)
     ramp, full = found.gates
     assert (ramp.verdict, full.verdict, found.milestone) == (VerdictLevel.WARN, VerdictLevel.FAIL, PRE_FULL)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "honoured"), [(timedelta(seconds=60), True), (timedelta(seconds=61), False), (timedelta(days=400), False)]
+)
+def test_an_override_dated_ahead_of_when_it_was_appended_skips_no_gate(ahead: timedelta, honoured: bool) -> None:
+    known = Skips()
+    known.add(record(at=(NOW + ahead).isoformat()), APPENDED)
+    assert (len(known) == 1) is honoured
+
+
+def test_an_override_without_a_zone_in_its_time_skips_no_gate() -> None:
+    assert read_skip(record(at=NOW.replace(tzinfo=None).isoformat())) is None

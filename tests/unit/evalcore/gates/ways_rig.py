@@ -185,7 +185,7 @@ def overrides(drawn: Drawn) -> Skips:
     about = {"agent_id": "a", "agent_version": "v", "expires": "2026-11-30", "milestone": str(drawn.milestone)}
     found = Skips()
     if drawn.beside.skipped:
-        found.add({**example, **about})
+        found.add({**example, **about}, 1_800_000_000_000)
     return found
 
 

@@ -149,6 +149,14 @@ BAD = [
     ),
     Bad(BASE, "    pre_merge: 20", "    pre_merge: 0", "out-of-range", "gates.minimum_sample.pre_merge", "at least 1"),
     Bad(BASE, "    pre_ramp: 86400", "    pre_ramp: 1d", "wrong-type", "gates.window_seconds.pre_ramp", "whole number"),
+    Bad(
+        BASE,
+        "    pre_full: 604800",
+        "    pre_full: 604801",
+        "out-of-range",
+        "gates.window_seconds.pre_full",
+        "at most 604800",
+    ),
     Bad(BASE, "thresholds:", "treshold:", "unknown-field", "treshold", "did you mean 'thresholds'?"),
     Bad("extension", "vertical: receipts\n", "", "missing-field", "vertical", "", None),
     Bad(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evalcore.gates.evaluate import evaluate_gate
 from evalcore.judges.evaluator import Task
@@ -18,7 +20,7 @@ from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.items import dataset_item
 from evalcore.validation import checked
 from rampgate.checks.noise import measure
-from rampgate.cli import main
+from rampgate.cli import app, main
 from rampgate.local.model.server import Running
 from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.registry.registry_disk import built, written
@@ -111,3 +113,18 @@ def test_bad_input_is_refused(
     dataset = jsonl(tmp_path / "items.jsonl", *items(2))
     code, _, told = check(capsys, monkeypatch, "--dataset", str(dataset), *words)
     assert (code, says in told) == (2, True), told
+
+
+def test_the_example_of_the_help_works_beside_a_golden_dataset(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A golden dataset has no outputs: what a person expected is never judged as if an agent had said it."""
+    golden = [{name: value for name, value in one.items() if name not in ("output", "tool_calls")} for one in items(4)]
+    jsonl(tmp_path / "golden.jsonl", *golden)
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, ["check", "noise", "--help"]).output
+    program, *words = shlex.split(shown.split("Example: ")[1].splitlines()[0])
+    assert (program, *words[:2]) == ("rampgate", "check", "noise")
+    code, said, told = check(capsys, monkeypatch, *words[2:], "--items", "4", "--judge", "honesty", "--json")
+    assert code == 0, told
+    assert json.loads(said)["judges"][0]["judge_id"] == "honesty"

@@ -35,7 +35,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     async def read_skips(settings: Settings) -> Skips:
         known = Skips()
         for one in records:
-            known.add(one)
+            known.add(one, 1_800_000_000_000)
         return known
 
     monkeypatch.setattr("rampgate.cli.jobs.gates.gate_run.read_skips", read_skips)

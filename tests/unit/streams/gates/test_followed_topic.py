@@ -10,13 +10,14 @@ from structlog.testing import capture_logs
 from schemas.settings import KafkaAccess
 from streams.gates import followed_topic
 from streams.gates.followed_topic import FollowedTopic
+from tests.memory_ports import ManualClock
 
 
 class Faulty(FollowedTopic):
     """Fails once in a way that nobody foresaw."""
 
     def __init__(self) -> None:
-        super().__init__(KafkaAccess(("nowhere:1",)), "standing")
+        super().__init__(KafkaAccess(("nowhere:1",)), "standing", ManualClock())
         self.told: list[str] = []
         self.read_twice = asyncio.Event()
 
@@ -29,7 +30,7 @@ class Faulty(FollowedTopic):
     def lost(self) -> None:
         self.told.append("lost")
 
-    def take_in(self, value: bytes) -> None: ...
+    def take_in(self, value: bytes, appended_ms: int) -> None: ...
     def caught_up(self) -> None: ...
     def made_anew(self) -> None: ...
 

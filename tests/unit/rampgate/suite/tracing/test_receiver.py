@@ -12,7 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from rampgate.http.connections import MOST
 from rampgate.store.sealed import SealedStore
 from rampgate.store.sqlite_file import FileShelf
 from rampgate.suite.tracing import receiver as module
@@ -201,3 +203,41 @@ def test_the_candidates_own_word_goes_before_what_its_spans_tell() -> None:
     found = asyncio.run(run())
     assert found["model"] == "own"
     assert found["spans"][0]["name"] == "chat"
+
+
+def exported(traceparent: str, number: int, value: str) -> bytes:
+    """A request with one span of this trace, which carries the value, and sixty small ones of another."""
+    _, trace, parent, _ = traceparent.split("-")
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    own = spans.add(name="step", trace_id=bytes.fromhex(trace), span_id=number.to_bytes(8, "big"))
+    own.parent_span_id = bytes.fromhex(parent)
+    own.attributes.add(key="x").value.string_value = value
+    for other in range(1, 61):
+        spans.add(name="theirs", trace_id=b"z" * 16, span_id=other.to_bytes(8, "big"))
+    return request.SerializeToString()
+
+
+def test_a_span_counts_whole_whatever_else_its_request_holds() -> None:
+    """Shared out evenly, twelve requests of 15 MB were held, where a trace may take 1 MiB."""
+    otlp = {"content-type": "application/x-protobuf"}
+    found, codes, _ = received(lambda own: [(exported(own, number, "x" * 600_000), otlp) for number in range(1, 13)])
+    assert codes == [200] * 12
+    assert sum(len(json.dumps(span)) for span in found["spans"]) <= module.LARGEST_TRACE
+    assert (len(found["spans"]), found["spans_dropped"]) == (1, 11)
+
+
+async def test_half_open_connections_make_room_for_spans() -> None:
+    async with SpanReceiver(5.0).listening("127.0.0.1:0") as one:
+        port = int(one.url.rpartition(":")[2])
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST + 40)]
+        async with httpx.AsyncClient() as client:
+            traceparent = one.begin()
+            answer = await client.post(f"{one.url}/v1/traces", content=sent(traceparent, "step", 1), headers=JSON)
+        assert answer.status_code == 200
+        async with asyncio.timeout(20):
+            assert await held[0][0].read() == b"", "the oldest makes room"
+        closed = [reader.at_eof() or reader.exception() is not None for reader, _ in held]
+        assert closed.count(False) <= MOST
+        for _, writer in held:
+            writer.close()
