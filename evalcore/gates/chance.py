@@ -1,20 +1,20 @@
 """What chance does to a gate on traffic, whose items are others each time: which falls below a baseline, and which
 shares of N/A, are more than that. Pure.
 
-Each is a one-sided test with Holm's correction over the gate's judges. At 5 % it is confirmed, at 20 % it may be.
-Before a merge the items are the same each time, and nothing is tested.
+Each is a one-sided test with Holm's correction over the gate's judges, and for both of them. At 5 % it is confirmed, at
+20 % it may be. Before a merge the items are the same each time, and nothing is tested.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evalcore.gates.judged import Judged
 from evalcore.gates.limits import Fall, Limits, deviation, effective
 from evalcore.scoring.answers import Answers
 from evalcore.stats.mean_fall import Sample, common, fall_p, items_to_tell, pooled
-from evalcore.stats.multiple_tests import CONFIRMED, SUSPECTED, holm
+from evalcore.stats.multiple_tests import CONFIRMED, SUSPECTED, TESTS, holm
 from schemas.verdicts import Compared
 
 
@@ -28,7 +28,7 @@ def falls(judged: Mapping[str, Judged], scores: Mapping[str, float | None], *, b
     }
     fallen = {name: judged[name].limits.falls(scores[name] or 0.0) for name in sides}
     # A judge that is within its tolerance is no worse, whatever chance says; it counts among those that were looked at.
-    adjusted = holm([fall_p(*pair) if fallen[name] else 1.0 for name, pair in sides.items()])
+    adjusted = _over_all([fall_p(*pair) if fallen[name] else 1.0 for name, pair in sides.items()])
     return {
         name: _fall(judged[name], *sides[name], p, len(sides)) if fallen[name] else Fall(Compared.HOLDS)
         for name, p in zip(sides, adjusted, strict=True)
@@ -41,7 +41,7 @@ def _fall(one: Judged, now: Sample, before: Sample, p: float, judges: int) -> Fa
     if p <= SUSPECTED:
         return Fall(Compared.NOT_CONFIRMED, p)
     spread = common(now, before).variance
-    needed = items_to_tell(before.mean - now.mean, spread, len(one.limits.runs), CONFIRMED / judges)
+    needed = items_to_tell(before.mean - now.mean, spread, len(one.limits.runs), CONFIRMED / judges / TESTS)
     return Fall(Compared.CANNOT_TELL, p, max(needed, one.answers.n + 1))
 
 
@@ -55,7 +55,11 @@ def absences(judged: Mapping[str, Judged]) -> dict[str, float]:
             float(special.bdtrc(absent - 1, items, one.not_applicable_share)) if absent and not one.suspended else 1.0
         )
 
-    return dict(zip(judged, holm([alone(one) for one in judged.values()]), strict=True))
+    return dict(zip(judged, _over_all([alone(one) for one in judged.values()]), strict=True))
+
+
+def _over_all(p_values: Sequence[float]) -> list[float]:
+    return [min(p * TESTS, 1.0) for p in holm(p_values)]
 
 
 def chance_reaches(one: Judged, judges: int) -> float:
@@ -66,7 +70,7 @@ def chance_reaches(one: Judged, judges: int) -> float:
     before = _before(one.limits, one.answers, one.scale)
     items = effective(one.answers.weights)
     error = deviation(one.answers) * math.sqrt(1 / items + 1 / before.items)
-    return min(float(-special.ndtri(CONFIRMED / max(judges, 1))) * error, high - low)
+    return min(float(-special.ndtri(CONFIRMED / max(judges, 1) / TESTS)) * error, high - low)
 
 
 def _now(one: Judged, best: bool) -> Sample:

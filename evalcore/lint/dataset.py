@@ -14,7 +14,7 @@ from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.lint.limits import platform
 from evalcore.registry.files import RegistryFiles
 from evalcore.stats.mean_fall import items_to_tell
-from evalcore.stats.multiple_tests import CONFIRMED
+from evalcore.stats.multiple_tests import CONFIRMED, TESTS
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
@@ -213,7 +213,8 @@ def rollout_sample_composed(files: RegistryFiles, manifest: Manifest, find: Find
 @of_manifest
 def tolerance_is_seen(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
     """With the least sample of a rollout's gate each judge can tell a fall by its own tolerance from chance, where
-    scores have a σ of a fifth of their scale. A judge of true and false that allows no false needs no baseline."""
+    scores have a σ of a fifth of their scale. A judge without a tolerance, and one of true and false that allows no
+    false, are left out."""
     for milestone in (Milestone.PRE_RAMP, Milestone.PRE_FULL):
         blind = [name for name in sorted(files.rules) if _is_blind(files, manifest.model.gates, name, milestone)]
         if blind:
@@ -232,11 +233,11 @@ def _is_blind(files: RegistryFiles, gates: GateDefaults, judge: str, milestone: 
     if rule.score_type is ScoreType.BOOLEAN and platform(files, judge, milestone) >= 1:
         return False
     if not low < high or not rule.tolerance:
-        return low < high
+        return False
     absent = gates.may_be_not_applicable(judge, milestone) if rule.takes_na else 0.0
     items = gates.minimum_sample[milestone] * (1 - absent) * float(rule.sampling_rate)
     tolerance = float(rule.tolerance) / (high - low)
-    return items_to_tell(tolerance, USUAL_SPREAD**2, ROLLING, CONFIRMED / len(files.rules)) > items
+    return items_to_tell(tolerance, USUAL_SPREAD**2, ROLLING, CONFIRMED / TESTS / len(files.rules)) > items
 
 
 @SAMPLING.error("PC5 §5.5")

@@ -8,6 +8,8 @@ CONFIRMED = 0.05
 """The chance of any false alarm among all tests, at which one is called."""
 SUSPECTED = 0.2
 """That at which one is worth a warning."""
+TESTS = 2
+"""Of each judge at a gate: of its mean, and of its share of N/A."""
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -23,16 +23,13 @@ GRADES = (1.0, 2.0, 3.0, 4.0, 5.0), (0.01, 0.02, 0.09, 0.32, 0.56)
 """From 1 to 5 with a mean of 4.4 and a σ of 0.8: a tenth above the thresholds."""
 SHARE = 0.95
 """Of a FLOAT judge's items are 1, the others 0: the widest spread that such a mean has."""
-EVEN = dict.fromkeys(
-    "general_qa greeting image_analysis limitation_handling location_based offer_discovery personalization "
-    "product_discovery safety shopping_list".split(),
-    0.1,
-)
+CATEGORIES = (
+    "general_qa", "greeting", "image_analysis", "limitation_handling", "location_based", "offer_discovery",
+    "personalization", "product_discovery", "safety", "shopping_list",
+)  # fmt: skip
+EVEN = dict.fromkeys(CATEGORIES, 0.1)
 """Each trace is scored by the judges of its category alone."""
-MIXED = {
-    "general_qa": 0.34, "greeting": 0.1, "image_analysis": 0.02, "limitation_handling": 0.12, "location_based": 0.02,
-    "offer_discovery": 0.06, "personalization": 0.12, "product_discovery": 0.06, "safety": 0.04, "shopping_list": 0.12,
-}  # fmt: skip
+MIXED = dict(zip(CATEGORIES, (0.34, 0.1, 0.02, 0.12, 0.02, 0.06, 0.12, 0.06, 0.04, 0.12), strict=True))
 """Every judge is asked about each trace, and says N/A outside its categories: within the manifest's bounds, some of
 them just so."""
 BY_CHANCE = {Code.REGRESSED, Code.TOO_FEW_APPLICABLE, Code.INSUFFICIENT_SAMPLE}
@@ -67,23 +64,25 @@ class World:
                     out.setdefault(judge.id, set()).add(category)
         return {name: frozenset(found) for name, found in sorted(out.items())}
 
-    def last_of(self, gates: int, milestone: Milestone, size: int, broken: Broken | None = None) -> GateVerdict:
-        """Returns the verdict of the last of so many gates in a row."""
+    def last_of(
+        self, gates: int, milestone: Milestone, size: int, falls: Sequence[Broken | None] = (None,)
+    ) -> list[GateVerdict]:
+        """Returns the verdicts of the last of so many gates in a row, one for each of the falls, None for no fall."""
         baselines, dataset = BaselineFile(), self.registry.dataset(None)
         judges = [self.registry.judge(name, None) for name in self.judges]
-        for number in range(gates):
-            history = baselines.history(judges, dataset, milestone, None)
-            last = number == gates - 1
+        evidence = Evidence.at(milestone, self.registry.gates, size, production=size)
+
+        def decided(broken: Broken | None) -> GateVerdict:
+            past = baselines.history(judges, dataset, milestone, None)
             categories = self.rng.choice(list(self.traffic), size=size, p=list(self.traffic.values()))
             judged = {
-                judge.id: self._judged(
-                    judge, milestone, categories, history.get(judge.id, ()), broken if last else None
-                )
-                for judge in judges
+                judge.id: self._judged(judge, milestone, categories, past.get(judge.id, ()), broken) for judge in judges
             }
-            verdict = decide(milestone, judged, Evidence.at(milestone, self.registry.gates, size, production=size))
-            baselines = baselines.with_run(verdict, dataset, None, f"2026-11-{number + 1:02}T00:00:00Z")
-        return verdict
+            return decide(milestone, judged, evidence)
+
+        for number in range(gates - 1):
+            baselines = baselines.with_run(decided(None), dataset, None, f"2026-11-{number + 1:02}T00:00:00Z")
+        return [decided(broken) for broken in falls]
 
     def _judged(
         self, judge: Judge, milestone: Milestone, categories: np.ndarray, past: Sequence, broken: Broken | None
@@ -125,24 +124,23 @@ def levels(verdict: GateVerdict) -> Iterator[tuple[Code, VerdictLevel]]:
         yield from ((reason.code, level) for reason in verdict.reasons if reason.message.startswith(f"{name} "))
 
 
-def rates(world: World, milestone: Milestone, size: int, runs: int, broken: Broken | None = None) -> Counter[str]:
-    """Returns of how many last gates each thing is true."""
+def rates(
+    world: World, milestone: Milestone, size: int, runs: int, falls: Sequence[Broken] = ()
+) -> tuple[Counter[str], dict[Broken, Counter[str]]]:
+    """Returns of how many unchanged last gates each thing is true, and how many falls were seen and blocked."""
     told: Counter[str] = Counter()
+    found: dict[Broken, Counter[str]] = {broken: Counter() for broken in falls}
     for _ in range(runs):
-        verdict = world.last_of(10, milestone, size, broken)
-        found = {*levels(verdict)}
-        blocks = {code for code, level in found if level is VerdictLevel.FAIL}
-        warns = {code for code, level in found if level is VerdictLevel.WARN}
-        told.update(f"{code} blocks" for code in blocks)
-        told.update(f"{code} warns" for code in warns)
+        unchanged, *fallen = world.last_of(10, milestone, size, (None, *falls))
+        reasons = {*levels(unchanged)}
+        blocks = {code for code, level in reasons if level is VerdictLevel.FAIL}
+        warns = {code for code, level in reasons if level is VerdictLevel.WARN}
+        told.update([f"{code} blocks" for code in blocks] + [f"{code} warns" for code in warns])
         told["blocks by chance"] += bool(blocks & BY_CHANCE)
         told["warns by chance"] += bool(warns & BY_CHANCE)
         told["misses a threshold"] += bool(blocks & THRESHOLDS)
-        if broken is not None and (one := verdict.per_judge_scores[broken.judge]) is not None:
-            told["found"] += one.rule is not None
-            told["found, blocks"] += any(
-                code in {*BY_CHANCE, *THRESHOLDS} and level is VerdictLevel.FAIL
-                for code, level in levels(verdict)
-                if one.rule is code
-            )
-    return told
+        for broken, verdict in zip(falls, fallen, strict=True):
+            score = verdict.per_judge_scores[broken.judge]
+            found[broken]["seen"] += not score.passed
+            found[broken]["blocked"] += getattr(score, "verdict", None) is VerdictLevel.FAIL
+    return told, found
