@@ -49,9 +49,10 @@ def codes(verdict: GateVerdict) -> list[Code]:
 
 
 def test_a_fall_that_ten_items_show_by_chance_blocks_nothing_and_its_row_says_how_many_would_tell() -> None:
-    """Ten items of an unchanged agent are 0.4 below thirty others in one gate of ten, and more often where ten judges look."""
-    low = [5, 4, 4, 3, 5, 3, 5, 3, 4, 4]
-    verdict = gate(tone=judged(*low, past=after(GOOD, GOOD, GOOD)))
+    """Ten items of an unchanged agent are 0.4 below thirty others now and then, and ten judges look."""
+    low, past = [5, 4, 4, 3, 5, 3, 5, 3, 4, 4], after(GOOD, GOOD, GOOD)
+    others = {f"j{number}": judged(*GOOD, past=past) for number in range(9)}
+    verdict = gate(tone=judged(*low, past=past), **others)
     row = verdict.per_judge_scores["tone"]
     assert (verdict.verdict, verdict.reasons) == (VerdictLevel.PASS, [])
     assert (row.compared, row.rule) == ("cannot tell", None)

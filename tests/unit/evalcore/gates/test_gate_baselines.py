@@ -219,7 +219,7 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     assert (one["rule"], one["baseline"], one["baseline_runs"]) == ("regressed", None, 0)
     old = json.loads(file.read_text())["runs"][0]["judge_version"]
     (reason,) = found["reasons"]
-    assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
+    assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: whether")
 
     host.says(filled("[brevity]"))
     accepting = ("--baselines", file, *ON_GITHUB, "--audit", audit)

@@ -344,10 +344,10 @@ CASES = [
     Case("items-have-category", {MANIFEST: "schema: {input: null}"}, f"{MANIFEST}: schema"),
     Case(
         "tolerance-is-seen",
-        {MANIFEST: "gates: {minimum_sample: {pre_ramp: 300, pre_full: 400}}"},
+        {MANIFEST: "gates: {minimum_sample: {pre_ramp: 100, pre_full: 400}}"},
         f"{MANIFEST}: gates.minimum_sample.pre_ramp",
         {MANIFEST: ENOUGH},
-        ("may be chance for helpfulness",),
+        ("may be chance for brevity, helpfulness",),
     ),
     Case("rules-under-fifty", many(25), "rules", many(24), ("50 rule files",)),
 ]
