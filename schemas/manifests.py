@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
+from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds, judge_id
 
 PLACES: Final = ("agent_id", "agent_version")
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -119,8 +119,10 @@ class Composite(FileModel):
 
 
 Share = Annotated[Number, Field(ge=0, lt=1)]
+ROLLING = 3
+"""Runs that make a judge's baseline."""
 _SAMPLES = {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
-_SCORED = {Milestone.PRE_MERGE: 1, Milestone.PRE_RAMP: 5, Milestone.PRE_FULL: 15}
+_SCORED = {Milestone.PRE_MERGE: 1, Milestone.PRE_RAMP: 3, Milestone.PRE_FULL: 15}
 _APPLICABLE = dict.fromkeys(Milestone, 0.5)
 _WINDOWS = {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
 _SIZES = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
@@ -164,6 +166,12 @@ class GateDefaults(FileModel):
         Field(default_factory=lambda: dict(_WINDOWS))
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5), at most the week that workers keep."""
+
+    def may_be_not_applicable(self, name: str, milestone: Milestone) -> float:
+        """Returns the share of its items that `name`, a judge's id or `judge.dimension`, may call not applicable: its
+        own, else its judge's, else that of all."""
+        own = {judge_id(stated): share for stated, share in self.not_applicable_share_of.items()}
+        return float(own.get(name, own.get(name.partition(".")[0], self.not_applicable_share[milestone])))
 
 
 class CandidateEndpoint(FileModel):

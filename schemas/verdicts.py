@@ -64,6 +64,17 @@ class JudgeStanding(StrEnum):
     SUSPENDED = "suspended"
 
 
+class Compared(StrEnum):
+    """How a judge's score at a gate on traffic compares with its baseline less tolerance, in the words of a suite's
+    slices: not below it; below it by more than chance, at 5 % or only at 20 % over all judges of the gate; or below it,
+    and chance would explain that."""
+
+    HOLDS = "holds"
+    WORSE = "worse"
+    NOT_CONFIRMED = "worse, not confirmed"
+    CANNOT_TELL = "cannot tell"
+
+
 @dataclass(frozen=True)
 class QuestionedItem:
     """An item of which a BOOLEAN judge said false, or was asked again: all its `answers`, the first one first (None is
@@ -90,9 +101,14 @@ class JudgeScore:
     had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it; `adjudicated`
     items count as a person says, and not as the judge did. `questioned` has all of these and those that count as false:
     first what was adjudicated, then what counts as false, and at most ten in all. By the judge's noise as it was
-    measured on `noise_measured_on` (ISO 8601, None where it was not), `detectable_drop` is the smallest fall that this
-    sample finds with 80 % power, None where it finds none, and `clean_pass_probability` the chance that a candidate
-    without a fault passes.
+    measured on `noise_measured_on` (ISO 8601, None where it was not), or on traffic by the spread of what it scored and
+    its last runs, `detectable_drop` is the smallest fall that this sample finds with 80 % power, None where it finds
+    none, and `clean_pass_probability` the chance that a candidate without a fault passes.
+
+    `verdict` is what the judge alone makes of the gate, and `error` the standard error of its mean. On traffic
+    `compared` says how the score compares with a baseline, None where there is none; `p_value` the chance of a fall
+    below it as large as this where nothing changed, with Holm's correction for all judges of the gate; and
+    `items_needed` how many items at each gate would tell, where these can't.
     """
 
     score: float | None
@@ -119,6 +135,11 @@ class JudgeScore:
     detectable_drop: float | None = None
     clean_pass_probability: float | None = None
     noise_measured_on: str | None = None
+    verdict: VerdictLevel = VerdictLevel.PASS
+    error: float | None = None
+    compared: Compared | None = None
+    p_value: float | None = None
+    items_needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -195,10 +216,14 @@ class GateVerdict:
 
 @dataclass(frozen=True)
 class EvidenceFacts:
+    """`clean_pass_probability`: the chance that a candidate without a fault passes all judges of all gates of this
+    verdict together, as if each erred by itself; None where that of one of them is unknown."""
+
     config_hash: str | None
     coverage: float | None
     decided_at: str
     duration_seconds: float
+    clean_pass_probability: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line, Stand
+from evalcore.gates.limits import Past
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.skips import GateSkip
 from evalcore.registry.registry import Judge, Registry
@@ -67,8 +68,8 @@ class Scoring(Protocol):
 
 
 class History(Protocol):
-    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
-        """Return a judge's means at the last gates of this line, oldest first, without this request's own."""
+    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[Past]:
+        """Return what a judge came to at the last gates of this line, oldest first, without this request's own."""
         ...
 
     async def stand(self, asked: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from evalcore.gates.limits import ROLLING
+from evalcore.gates.limits import PastRun
 from evalcore.registry.registry import Judge
 from schemas.files import FileModel
 from schemas.judges import Milestone
-from schemas.manifests import Dataset
+from schemas.manifests import ROLLING, Dataset
 from schemas.verdicts import GateVerdict, VerdictLevel
 
 KEPT = 50
@@ -23,7 +23,7 @@ KEPT = 50
 
 
 class BaselineRun(FileModel):
-    """One judge in one run on main."""
+    """One judge in one run on main. `error` is the standard error of its score, null in runs of before it was kept."""
 
     judge: str
     judge_version: str
@@ -33,6 +33,7 @@ class BaselineRun(FileModel):
     vertical: str | None = None
     score: float = Field(allow_inf_nan=False)
     n: int = Field(ge=1)
+    error: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     at: str
     commit: str = ""
 
@@ -49,12 +50,16 @@ class BaselineFile(FileModel):
 
     def history(
         self, judges: Iterable[Judge], dataset: Dataset, milestone: Milestone, vertical: str | None
-    ) -> dict[str, list[float]]:
-        """Returns the last scores of each judge and dimension by its name, oldest first, without those that have no
+    ) -> dict[str, list[PastRun]]:
+        """Returns the last runs of each judge and dimension by its name, oldest first, without those that have no
         run."""
         out = {}
         for name, judge in _named(judges):
-            past = [run.score for run in self.runs if run.of(name, judge, dataset, milestone, vertical)]
+            past = [
+                PastRun(run.score, run.n, run.error)
+                for run in self.runs
+                if run.of(name, judge, dataset, milestone, vertical)
+            ]
             if past:
                 out[name] = past[-ROLLING:]
         return out
@@ -81,7 +86,8 @@ class BaselineFile(FileModel):
         new = [
             BaselineRun(
                 judge=name, judge_version=score.judge_version, dataset=dataset.name, dataset_version=dataset.version,
-                milestone=verdict.milestone, vertical=vertical, score=score.score, n=score.n, at=at, commit=commit,
+                milestone=verdict.milestone, vertical=vertical, score=score.score, n=score.n,
+                error=score.error, at=at, commit=commit,
             )
             for name, score in sorted(verdict.per_judge_scores.items())
             if score.score is not None and score.n and not score.unscored

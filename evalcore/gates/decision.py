@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, deviation, effective, figure, stands
-from evalcore.scoring.answers import Answers, ItemAnswers
-from schemas.judges import Confirmation, Enforcement, Milestone, Noise
+from evalcore.gates.chance import absences, chance_reaches, falls
+from evalcore.gates.judged import Judged
+from evalcore.gates.limits import Aggregate, Fall, Standing, aggregate, deviation, effective, figure, stands
+from evalcore.scoring.answers import ItemAnswers
+from evalcore.stats.multiple_tests import CONFIRMED, SUSPECTED
+from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
 from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, QuestionedItem, Reason, VerdictLevel
 
@@ -24,31 +27,10 @@ _ORDER = tuple(VerdictLevel)
 _PASSED = Standing(VerdictLevel.PASS)
 QUESTIONED = 10
 """Items that a verdict shows of one judge."""
+NAMED = 5
+"""Failed items that a reason names."""
 LONGEST_ITEM = 64
 """Signs of an item's id in a verdict: those of a SHA-256."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
-    empty where it is not; `suspension` whether that blocks or warns. `standing` is what the limits rest on, and
-    `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more. `noise`:
-    what was measured of the judge's disagreement with itself; `confirmation`: how often a failing answer of it is asked
-    for."""
-
-    answers: Answers
-    limits: Limits
-    scale: tuple[float, float]
-    boolean: bool = False
-    version: str = ""
-    overdue_days: int = 0
-    suspended: str = ""
-    suspension: Enforcement = Enforcement.BLOCK
-    standing: JudgeStanding | None = None
-    recalibration_due: str | None = None
-    not_applicable_share: float = 0.5
-    noise: Noise | None = None
-    confirmation: Confirmation | None = None
 
 
 @dataclass(frozen=True)
@@ -98,25 +80,45 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
     # A sample that is too small is one reason; that each judge then has too few items is not told again.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
+    # Before a merge the items are the same each time, and what is below a limit is there by more than chance.
+    traffic = milestone is not Milestone.PRE_MERGE
+    at_worst = {name: found.worst for name, found in aggregates.items()}
+    at_best = {name: found.best for name, found in aggregates.items()}
+    fell = falls(judged, at_worst) if traffic else {}
+    fell_at_best = falls(judged, at_best, best=True) if traffic else {}
+    absent = absences(judged) if traffic else {}
     # A suspended judge's N/A decides nothing either.
-    few = {name: _applicable(name, one) if not one.suspended else _PASSED for name, one in judged.items()}
+    few = {
+        name: _applicable(name, one, absent.get(name, 0.0)) if not one.suspended else _PASSED
+        for name, one in judged.items()
+    }
     # Nor is it told again of a judge that called nearly all of its items not applicable.
-    needs = {name: least if few[name].passed else 0 for name in judged}
-    worst = {name: _stands(name, one, aggregates[name].worst, milestone, needs[name]) for name, one in judged.items()}
-    best = {name: _stands(name, one, aggregates[name].best, milestone, needs[name]) for name, one in judged.items()}
+    needs = {name: 0 if few[name].level is VerdictLevel.FAIL else least for name in judged}
+    worst = {
+        name: _stands(name, one, at_worst[name], milestone, needs[name], fell.get(name)) for name, one in judged.items()
+    }
+    best = {
+        name: _stands(name, one, at_best[name], milestone, needs[name], fell_at_best.get(name))
+        for name, one in judged.items()
+    }
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
     anyway = [*gate.levels, *_levels(few), *_levels(late)]
     known = combined([*anyway, *_levels(worst)]) is combined([*anyway, *_levels(best)])
     for name in sorted(judged):
         one, standing = judged[name], worst[name]
-        if standing.level is not best[name].level and (not known or not one.answers.values):
-            standing = _unknown(name, one, aggregates[name], standing.level if known else VerdictLevel.FAIL)
+        differs = standing.level is not best[name].level and not known
+        if one.answers.missing and not one.suspended and (differs or not one.answers.values):
+            level = combined([standing.level, _failing(one)]) if known else VerdictLevel.FAIL
+            standing = _unknown(name, one, aggregates[name], level)
         elif not standing.passed and one.answers.missing:
             standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
+        if standing.code in _BY_ITEMS and (failed := _failed(one)):
+            standing = replace(standing, message=f"{standing.message}; {failed}")
         against = [found for found in (standing, few[name], late[name]) if not found.passed]
         for found in against:
             gate.say(found.level, found.code, found.message)
-        gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None, milestone)
+        power = _power(one, milestone, len(fell))
+        gate.scores[name] = _score(one, aggregates[name], against, fell.get(name), power)
     failing = [name for name in sorted(judged) if not gate.scores[name].passed]
     return GateVerdict(gate.scores, combined(gate.levels), failing, milestone, gate.reasons)
 
@@ -183,12 +185,14 @@ def _looked(evidence: Evidence) -> str:
     return f"; {evidence.shortage}" if evidence.shortage else ""
 
 
-def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, least: int) -> Standing:
+def _stands(
+    name: str, one: Judged, score: float | None, milestone: Milestone, least: int, fall: Fall | None = None
+) -> Standing:
     """`least`: items that the judge must have had to score. A few that fall short decide all the same."""
     if one.suspended:
         level = VerdictLevel.FAIL if one.suspension is Enforcement.BLOCK else VerdictLevel.WARN
         return Standing(level, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
-    found = stands(name, score, one.limits, milestone) if score is not None else Standing(VerdictLevel.PASS)
+    found = stands(name, score, one.limits, milestone, fall) if score is not None else Standing(VerdictLevel.PASS)
     if not found.passed or one.answers.n >= least:
         return found
     had = f"{one.answers.n} of the {least} items that it needs" if score is not None else "no item"
@@ -196,15 +200,29 @@ def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, l
     return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
 
 
-def _applicable(name: str, one: Judged) -> Standing:
+def _applicable(name: str, one: Judged, p: float) -> Standing:
     """A judge that calls too many items not applicable fails the gate, whatever its enforcement: the few that it scored
-    say little of the rest, and N/A would be the cheapest way around a low score."""
+    say little of the rest, and N/A would be the cheapest way around a low score. `p`: how often chance alone gives as
+    many."""
     absent, items = one.answers.not_applicable, one.answers.n + one.answers.not_applicable
-    if absent <= one.not_applicable_share * items:
+    if absent <= one.not_applicable_share * items or p > SUSPECTED:
         return Standing(VerdictLevel.PASS)
     limit = f"the manifest's not_applicable_share allows {figure(one.not_applicable_share)} of them"
     message = f"{name} called {absent} of its {items} items not applicable; {limit}"
+    if p > CONFIRMED:
+        message = f"{message}, and by chance (p = {p:.2g} over all judges of the gate) it may be so many"
+        return Standing(VerdictLevel.WARN, Code.TOO_FEW_APPLICABLE, message)
     return Standing(VerdictLevel.FAIL, Code.TOO_FEW_APPLICABLE, message)
+
+
+_BY_ITEMS = (Code.FLOOR_BREACH, Code.BELOW_THRESHOLD, Code.REGRESSED)
+
+
+def _failed(one: Judged) -> str:
+    """Names the items of which a BOOLEAN judge said false, which are traces on traffic; empty where there is none."""
+    failed = sorted(about.item[:LONGEST_ITEM] for about, value in one.answers.questioned if value <= 0.0)
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return f"false for {', '.join(failed[:NAMED])}{more}" if failed else ""
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:
@@ -235,15 +253,16 @@ def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
     return [standing.level for standing in standings.values()]
 
 
-def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Milestone) -> JudgeScore:
+def _score(
+    one: Judged, found: Aggregate, against: Sequence[Standing], fall: Fall | None, power: Figures | None
+) -> JudgeScore:
     limits = one.limits
-    power = _power(one, milestone)
     told = one.answers.questioned
     again = [value for about, value in told if len(about.said) > 1 and about.adjudication is None]
     return JudgeScore(
         score=found.worst,
         threshold=limits.threshold,
-        passed=rule is None,
+        passed=not against,
         enforcement=limits.enforcement,
         n=one.answers.n,
         unscored=len(one.answers.missing),
@@ -252,9 +271,9 @@ def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Mileston
         floor=limits.floor,
         tolerance=limits.tolerance,
         baseline=limits.baseline,
-        baseline_runs=limits.baseline_runs,
+        baseline_runs=len(limits.runs),
         ci95=found.ci95,
-        rule=rule,
+        rule=against[0].code if against else None,
         judge_version=one.version,
         standing=JudgeStanding.SUSPENDED if one.suspended else one.standing,
         recalibration_due=one.recalibration_due,
@@ -265,21 +284,33 @@ def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Mileston
         detectable_drop=power.detectable_drop if power else None,
         clean_pass_probability=power.clean_pass if power else None,
         noise_measured_on=one.noise.measured_on.isoformat() if one.noise else None,
+        verdict=combined([standing.level for standing in against]),
+        error=found.error,
+        compared=fall.compared if fall else None,
+        p_value=fall.p_value if fall else None,
+        items_needed=fall.items_needed if fall else None,
     )
 
 
-def _power(one: Judged, milestone: Milestone) -> Figures | None:
-    """What the judge's noise makes of this sample; None where it was not measured, and for a mean without a baseline,
-    of which nobody knows what it is when nothing fell."""
+def _power(one: Judged, milestone: Milestone, compared: int) -> Figures | None:
+    """What the judge's noise makes of this sample, or on traffic the spread of its scores; None where neither is known,
+    and for a mean without a baseline, of which it is unknown what it is when nothing fell. So many judges are
+    `compared` with their baselines."""
     noise, limits, answers = one.noise, one.limits, one.answers
-    if noise is None or not answers.values:
+    traffic = milestone is not Milestone.PRE_MERGE
+    if not answers.values or (noise is None and not (traffic and limits.runs)):
         return None
     from evalcore.stats import power
 
     items = effective(answers.weights)
-    kept = -math.inf if limits.baseline is None else limits.baseline - limits.tolerance
+    kept = -math.inf
+    if limits.baseline is not None:
+        kept = limits.baseline - max(limits.tolerance, chance_reaches(one, compared) if traffic else 0.0)
     limit = max(limits.threshold, limits.floor, kept)
     if one.boolean:
+        if noise is None:
+            usual = 1 - (limits.baseline or 0.0)
+            return power.of_rate(usual, 0.0, 0.0, power.Confirmed(), max(int(items), 1), limit)
         alarms = noise.false_alarm_rate
         if alarms is None:
             return None
@@ -291,8 +322,8 @@ def _power(one: Judged, milestone: Milestone) -> Figures | None:
     if limits.baseline is None:
         return None
     # A dataset's items are the same in each run; a sample of traffic has others each time.
-    varies = float(noise.deviation) if milestone is Milestone.PRE_MERGE else deviation(answers)
-    runs = limits.baseline_runs if limit == kept else 0
+    varies = deviation(answers) if traffic or noise is None else float(noise.deviation)
+    runs = len(limits.runs) if limit == kept else 0
     return power.of_mean(varies, items, limits.baseline, limit, one.scale[1] - one.scale[0], runs)
 
 

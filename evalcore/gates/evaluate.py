@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalcore import reloading
 from evalcore.gates.gate import Gate, prepare, wrong_vertical
+from evalcore.gates.limits import Past
 from evalcore.gates.requests import named
 from evalcore.gates.skips import SkippedGate, Skips
 from evalcore.registry import disk
@@ -67,7 +68,7 @@ async def aevaluate_gate(
     limits: CallLimits | None = None,
     spend: Spend | None = None,
     within: float | None = None,
-    history: Mapping[str, Sequence[float]] | None = None,
+    history: Mapping[str, Sequence[Past]] | None = None,
     coverage: float | None = None,
     suspended: Mapping[str, str] | None = None,
     skips: Skips | None = None,
@@ -81,10 +82,10 @@ async def aevaluate_gate(
     At pre_merge items of a dataset are judged, each by all judges; at pre_ramp and pre_full traces, as each judge's
     filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
     of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY, or what the file RAMPGATE_MODEL_KEY_FILE holds), asked through
-    `client`, if given. `history`: aggregates of each judge on main, oldest first. `coverage`: the join's rate, held
-    against the manifest's floor where it is given. `suspended`: why a judge is suspended, by its id. `skips`:
-    overrides; one about this gate of `agent_id` and `agent_version` leaves only the safety judges. `within` seconds are
-    all there is; what is not scored by then is unscored.
+    `client`, if given. `history`: runs of each judge on main, oldest first, each with its error or as its mean alone.
+    `coverage`: the join's rate, compared with the manifest's floor where it is given. `suspended`: why a judge is
+    suspended, by its id. `skips`: overrides; one about this gate of `agent_id` and `agent_version` leaves only the
+    safety judges. `within` seconds are all there is; what is not scored by then is unscored.
 
     The same item counts once, however often it is given. Without `vertical` the limits are those of the vertical that
     all traces are of. An unknown judge or vertical, or an empty list, makes a `fail` with `invalid_request`. Raises

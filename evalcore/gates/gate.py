@@ -14,17 +14,19 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from evalcore.gates.decision import Evidence, Judged, decide
+from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.golden import firing_on, judges_of
-from evalcore.gates.limits import Limits
+from evalcore.gates.judged import Judged
+from evalcore.gates.limits import Limits, Past
 from evalcore.gates.skips import GateSkip, skipped
 from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, collect
+from evalcore.scoring.applicability import matches
 from evalcore.scoring.assignments import Assignment, assign
 from evalcore.scoring.items import Item, distinct, served, vertical_named
 from evalcore.yaml.suggestions import UnknownVertical
-from schemas.judges import Enforcement, Milestone, ScoreType, judge_id
+from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.manifests import GateDefaults
 from schemas.verdicts import GateVerdict
 
@@ -48,6 +50,8 @@ class Gate:
     """What of the sample can't be evidence for this gate."""
     skip: GateSkip | None = None
     """The override that leaves the judges of quality out."""
+    without: tuple[str, ...] = ()
+    """Judges of the items' categories whose filter fits none of them, which are no judges of this gate."""
 
     @cached_property
     def assignments(self) -> list[Assignment]:
@@ -59,7 +63,7 @@ class Gate:
         answers: Mapping[str, Sequence[Answer]],
         today: date,
         *,
-        history: Mapping[str, Sequence[float]] | None = None,
+        history: Mapping[str, Sequence[Past]] | None = None,
         suspended: Mapping[str, str] | None = None,
         accepted: Mapping[str, Enforcement] | None = None,
         outdated: Mapping[str, str] | None = None,
@@ -67,7 +71,7 @@ class Gate:
     ) -> GateVerdict:
         """Decide by the answers, which are keyed by the names that decide.
 
-        `history`: aggregates of earlier runs, oldest first. `suspended`: why a judge is suspended, by its id.
+        `history`: earlier runs, oldest first. `suspended`: why a judge is suspended, by its id.
         `accepted`: what an audited override makes of a judge's enforcement, by its id. `outdated`: the version that
         main has baselines of, where it has none of the judge's own. `sample`: what else is known of the sample, as
         fields of `Evidence`.
@@ -78,7 +82,7 @@ class Gate:
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
                 suspended.get(judge.id, "") if judge.rule.enabled else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
-                may_be_not_applicable(self.defaults, name, self.milestone),
+                self.defaults.may_be_not_applicable(name, self.milestone),
             )
             for name, judge in self.judges.items()
         }  # fmt: skip
@@ -101,7 +105,8 @@ def prepare(
 ) -> Gate:
     """Make a gate of a sample as it came.
 
-    `names` decide; None takes the judges of the items' categories, each for the items of its own. In a rollout an item
+    `names` decide; None takes the judges of the items' categories, each for the items of its own, without those whose
+    filter fits no item. In a rollout an item
     of a dataset is scored by those of them that fire on its category. `vertical` is the
     one that was named; without one it is the vertical that the items agree on. A vertical that is not registered has
     the platform's limits, as its signals are joined like any other's: who lets people type it asks `wrong_vertical`
@@ -111,14 +116,24 @@ def prepare(
     once = distinct(items)
     limits_of = vertical or served(once, registry.verticals)
     strangers = tuple(_strangers(once, vertical))
+    unfit: set[str] = set()
     if names is None:
         once, names = _by_category(once, registry, limits_of)
+        unfit = {name for name in names if _fits_none(registry.judge(name, limits_of), once)}
+        names = [name for name in names if name not in unfit]
     elif milestone is not Milestone.PRE_MERGE:
         once = [_of_its_judges(item, registry, limits_of) for item in once]
     judges = deciding(names, registry, limits_of)
     if skip is not None:
         judges = {name: judge for name, judge in judges.items() if judge.safety}
-    return Gate(milestone, limits_of, once, judges, registry.gates, strangers, skip)
+    return Gate(milestone, limits_of, once, judges, registry.gates, strangers, skip, tuple(sorted(unfit)))
+
+
+def _fits_none(judge: Judge, items: Iterable[Item]) -> bool:
+    """Tells whether a judge of quality has a filter, and no item of a dataset and no trace fits it."""
+    if judge.safety or judge.filter is None:
+        return False
+    return not any(item.context == "offline" or matches(judge.filter, item.source) for item in items)
 
 
 def _of_its_judges(item: Item, registry: Registry, vertical: str | None) -> Item:
@@ -138,13 +153,6 @@ def _strangers(items: Iterable[Item], vertical: str | None) -> Iterator[str]:
         if other not in ("", vertical):
             those = "trace is" if count == 1 else "traces are"
             yield f"{count} {those} of vertical {other[:80]!r}, and the gate is about {vertical!r}"
-
-
-def may_be_not_applicable(defaults: GateDefaults, name: str, milestone: Milestone) -> float:
-    """Returns the share of its items that `name`, a judge's id or `judge.dimension`, may call not applicable: its own,
-    else its judge's, else that of all."""
-    own = {judge_id(stated): share for stated, share in defaults.not_applicable_share_of.items()}
-    return float(own.get(name, own.get(name.partition(".")[0], defaults.not_applicable_share[milestone])))
 
 
 def wrong_vertical(named: str | None, registry: Registry) -> list[str]:
@@ -176,7 +184,7 @@ def judged(
     judge: Judge,
     milestone: Milestone,
     answers: Sequence[Answer],
-    past: Sequence[float],
+    past: Sequence[Past],
     suspended: str,
     today: date,
     enforcement: Enforcement | None = None,
@@ -185,7 +193,7 @@ def judged(
 ) -> Judged:
     """Put a judge's answers beside its limits at the milestone.
 
-    `name` is the judge's id or `judge.dimension`; `past` its earlier aggregates, oldest first. `enforcement` is what an
+    `name` is the judge's id or `judge.dimension`; `past` its earlier runs, oldest first. `enforcement` is what an
     audited override makes of the judge's own; a safety judge keeps its own. `outdated` is the version that main has a
     baseline of, where it has none of this one. `not_applicable_share` is how much of its items it may pass over as not
     applicable.

@@ -17,7 +17,8 @@ from math import isfinite
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from evalcore.gates.limits import ROLLING
+from evalcore.gates.limits import PastRun
+from schemas.manifests import ROLLING
 from schemas.verdicts import VerdictLevel
 
 Record = Mapping[str, Any]
@@ -48,11 +49,11 @@ class Line(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A judge's score at a gate that did not fail; `decided_at` in ISO 8601, by which runs are sorted."""
+    """What a judge came to at a gate that did not fail; `decided_at` in ISO 8601, by which runs are sorted."""
 
     decided_at: str
     request_id: str
-    score: float
+    past: PastRun
 
 
 class Entry(NamedTuple):
@@ -209,10 +210,10 @@ class History:
         for key in dict.fromkeys(_keys(verdict)):
             _remove(self._entries, key, entry)
 
-    def baseline(self, line: Line, besides: str) -> list[float]:
-        """Returns the last scores of the line, oldest first, without those of the request `besides`: a gate is never
+    def baseline(self, line: Line, besides: str) -> list[PastRun]:
+        """Returns the last runs of the line, oldest first, without those of the request `besides`: a gate is never
         compared with itself."""
-        others = (run.score for run in reversed(self._runs.get(line, [])) if run.request_id != besides)
+        others = (run.past for run in reversed(self._runs.get(line, [])) if run.request_id != besides)
         return [*islice(others, ROLLING)][::-1]
 
     def previous(self, step: Record, besides: str) -> str | None:
@@ -248,7 +249,9 @@ def runs_of(verdict: Record) -> Iterator[tuple[Line, Run]]:
                 judge, score["judge_version"], gate["milestone"], agent, verdict.get("vertical"),
                 facts.get("dataset_version") or "", facts["scope"],
             )  # fmt: skip
-            yield line, Run(_decided_at(verdict), verdict["request_id"], float(score["score"]))
+            # Verdicts of before have no error.
+            past = PastRun(float(score["score"]), score.get("n") or None, score.get("error"))
+            yield line, Run(_decided_at(verdict), verdict["request_id"], past)
 
 
 def _entry(verdict: Record) -> Entry:

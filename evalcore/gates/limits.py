@@ -1,7 +1,7 @@
 """Aggregates a judge's answers to one number, and compares the number with its limits (PC5 §5.2). Pure.
 
 The number is a weighted mean, which for a BOOLEAN judge is the rate of true. Its limits are floor, threshold, and
-baseline less tolerance.
+baseline less tolerance; on traffic what misses the last has also to be more than chance (`evalcore.gates.chance`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone, Score
-from schemas.verdicts import Code, VerdictLevel
+from schemas.manifests import ROLLING
+from schemas.verdicts import Code, Compared, VerdictLevel
 
-ROLLING = 3
-"""Runs that make a baseline."""
 CONFIDENCE = 0.95
 LARGEST_QUANTILE = 1e6
 """Largest quantile of Student's t that is used. Beyond it one item outweighs all others by so much that the scored
@@ -25,11 +24,13 @@ items say nothing of the mean; the quantile itself is no longer reliable there."
 @dataclass(frozen=True)
 class Aggregate:
     """A judge's mean. `worst` and `best` count unscored items at the scale's ends, so the true mean is between them;
-    None where there is nothing to score. `ci95` is the interval of the scored items alone."""
+    None where there is nothing to score. Of the scored items alone `ci95` is the interval, and `error` their mean's
+    standard error."""
 
     worst: float | None
     best: float | None
     ci95: tuple[float, float] | None
+    error: float | None = None
 
 
 def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Aggregate:
@@ -45,7 +46,8 @@ def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Ag
         # What rounding adds must not push a mean over a limit that it equals.
         return min(max((scored + missing * at) / total, low), high)
 
-    return Aggregate(mean(low), mean(high), _interval(answers, scale, boolean))
+    error = deviation(answers) / math.sqrt(effective(answers.weights)) if answers.values else None
+    return Aggregate(mean(low), mean(high), _interval(answers, scale, boolean), error)
 
 
 def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tuple[float, float] | None:
@@ -94,18 +96,45 @@ def _wilson(rate: float, n: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
+class PastRun:
+    """A judge's mean at an earlier gate, of `n` items, with its standard error; None where the run was kept without
+    them."""
+
+    score: float
+    n: int | None = None
+    error: float | None = None
+
+
+Past = PastRun | float
+"""An earlier run, or its mean alone."""
+
+
+@dataclass(frozen=True)
+class Fall:
+    """How a score compares with its baseline: `p_value` over all judges of the gate, and the items that would tell."""
+
+    compared: Compared
+    p_value: float | None = None
+    items_needed: int | None = None
+
+
+@dataclass(frozen=True)
 class Limits:
-    """A judge's limits at one milestone. `baseline` is None where there is no run of the same judge version, dataset
-    version and milestone: then nothing can have regressed. `outdated` names the version of the last run where all runs
-    are of other versions and no reviewer has accepted the change (PC5 FR-12)."""
+    """A judge's limits at one milestone. `runs` are the last ones of the same judge version, dataset version and
+    milestone, oldest first: without any nothing can have regressed. `outdated` names the version of the last run where
+    all runs are of other versions and no reviewer has accepted the change (PC5 FR-12)."""
 
     threshold: float
     floor: float
     tolerance: float
     enforcement: Enforcement
-    baseline: float | None = None
-    baseline_runs: int = 0
+    runs: tuple[PastRun, ...] = ()
     outdated: str = ""
+
+    @property
+    def baseline(self) -> float | None:
+        """The mean of the runs."""
+        return math.fsum(run.score for run in self.runs) / len(self.runs) if self.runs else None
 
     @classmethod
     def of(
@@ -114,13 +143,17 @@ class Limits:
         floor: Score,
         tolerance: float,
         enforcement: Enforcement,
-        history: Sequence[float] = (),
+        history: Sequence[Past] = (),
         outdated: str = "",
     ) -> Limits:
-        """Makes the limits; `history` holds aggregates of earlier runs, oldest first, of which the last three count."""
-        runs = [value for value in history if math.isfinite(value)][-ROLLING:]
-        baseline = math.fsum(runs) / len(runs) if runs else None
-        return cls(float(threshold), float(floor), float(tolerance), enforcement, baseline, len(runs), outdated)
+        """Makes the limits; `history` holds earlier runs, oldest first, of which the last three count."""
+        past = (one if isinstance(one, PastRun) else PastRun(float(one)) for one in history)
+        runs = tuple(run for run in past if math.isfinite(run.score))[-ROLLING:]
+        return cls(float(threshold), float(floor), float(tolerance), enforcement, runs, outdated)
+
+    def falls(self, score: float) -> bool:
+        """Tells whether the score is below the baseline by more than the tolerance."""
+        return self.baseline is not None and _below(score, self.baseline - self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -137,9 +170,10 @@ class Standing:
         return self.level is VerdictLevel.PASS
 
 
-def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Standing:
+def stands(name: str, score: float, limits: Limits, milestone: Milestone, fall: Fall | None = None) -> Standing:
     """Compares a score with its limits. A judge passes with score >= threshold, >= floor and >= baseline - tolerance. A
-    score below the floor always blocks; else a failing judge blocks or warns as its enforcement says."""
+    score below the floor always blocks; else a failing judge blocks or warns as its enforcement says. With `fall` a
+    score below its baseline blocks only where that is worse by more than chance, and warns where it may be."""
     shown = f"{name} scored {figure(score)}"
     if _below(score, limits.floor):
         return Standing(VerdictLevel.FAIL, Code.FLOOR_BREACH, f"{shown}, below its floor of {figure(limits.floor)}")
@@ -147,14 +181,20 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
     if _below(score, limits.threshold):
         message = f"{shown}, below its threshold of {figure(limits.threshold)} at {milestone}"
         return Standing(failing, Code.BELOW_THRESHOLD, message)
-    if limits.baseline is not None and _below(score, limits.baseline - limits.tolerance):
-        runs = f"its last {limits.baseline_runs} run{'s' if limits.baseline_runs != 1 else ''}"
+    if limits.baseline is not None and limits.falls(score):
+        runs = f"its last {len(limits.runs)} run{'s' if len(limits.runs) != 1 else ''}"
         least = f"{figure(limits.baseline)} - {figure(limits.tolerance)}"
         message = f"{shown}, below its baseline less tolerance of {least} ({runs})"
-        return Standing(failing, Code.REGRESSED, message)
+        if fall is None:
+            return Standing(failing, Code.REGRESSED, message)
+        message = f"{message}: {fall.compared}, p = {fall.p_value:.2g} over all judges of the gate"
+        if fall.compared is Compared.WORSE:
+            return Standing(failing, Code.REGRESSED, message)
+        if fall.compared is Compared.NOT_CONFIRMED:
+            return Standing(VerdictLevel.WARN, Code.REGRESSED, message)
     if limits.baseline is None and limits.outdated:
-        message = f"{shown}, and main's baseline is of its version {limits.outdated}: nobody knows whether it regressed"
-        return Standing(failing, Code.REGRESSED, f"{message}; make the baseline anew, or accept the shift")
+        message = f"{shown}, and main's baseline is of its version {limits.outdated}: whether it regressed is unknown"
+        return Standing(failing, Code.REGRESSED, f"{message}; make the baseline again, or accept the shift")
     return Standing(VerdictLevel.PASS)
 
 

@@ -7,6 +7,7 @@ and at any time.
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,17 @@ from pydantic import TypeAdapter
 
 from evalcore.gates.requests import InvalidRequest, RampRequest, Step, no_gate, of_step
 from schemas.judges import Milestone
-from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
+from schemas.verdicts import (
+    Action,
+    Code,
+    EvidenceFacts,
+    GateVerdict,
+    JudgeStanding,
+    Reason,
+    SampleFacts,
+    Verdict,
+    VerdictLevel,
+)
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "verdicts.rampgate")
 _VERDICT = TypeAdapter(Verdict)
@@ -45,7 +56,7 @@ def of_gates(
     """Returns the verdict on a request whose gates have decided, or whose step fires none. `halt_at` is the percentage
     to hold after a halt; `missing` says that it has no pass of the gate before."""
     made = of_step(halt_at, gates, missing)
-    evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds)
+    evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds, clean_pass(gates))
     milestone = made.deciding.milestone if made.deciding else None
     return _verdict(asked, made, milestone, evidence, gates, sample)
 
@@ -68,7 +79,8 @@ def of_pull_request(
     asked = InvalidRequest(request_id, {"agent_id": agent_id, "agent_version": agent_version}, (), request_id)
     if vertical is not None:
         asked = replace(asked, known={**asked.known, "vertical": vertical})
-    evidence = EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds)
+    chance = clean_pass([gate])
+    evidence = EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds, chance)
     return _verdict(asked, made, gate.milestone, evidence, [gate], sample)
 
 
@@ -97,6 +109,15 @@ def step_down(request: RampRequest | InvalidRequest, moment: Moment) -> Verdict:
     """Returns the pass of a step down, whatever else is known: what takes users off a version waits for nothing."""
     evidence = EvidenceFacts(None, None, moment.decided_at, moment.duration_seconds)
     return _verdict(request, no_gate("a step down needs no gate"), None, evidence)
+
+
+def clean_pass(gates: Sequence[GateVerdict]) -> float | None:
+    """Returns the chance that a candidate without a fault passes all judges of the gates together, suspended ones
+    apart; None where that of one is unknown, and without judges."""
+    scores = [score for gate in gates for score in gate.per_judge_scores.values()]
+    chances = [one.clean_pass_probability for one in scores if one.standing is not JudgeStanding.SUSPENDED]
+    known = [chance for chance in chances if chance is not None]
+    return math.prod(known) if known and len(known) == len(chances) else None
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from evalcore.lint.check import Find, Manifest, Subject, of_manifest
+from evalcore.lint.limits import platform
 from evalcore.registry.files import RegistryFiles
+from evalcore.stats.mean_fall import items_to_tell
+from evalcore.stats.multiple_tests import CONFIRMED, TESTS
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import Milestone, judge_id
-from schemas.manifests import Dataset, VerticalDataset
+from schemas.judges import Milestone, ScoreType, judge_id, score_range
+from schemas.manifests import ROLLING, Dataset, GateDefaults, VerticalDataset
 
 ITEMS = Subject("Items", "PC5 FR-4, §5.3")
 SAMPLING = Subject("Sampling", "PC5 FR-11, R-5")
@@ -26,6 +29,8 @@ KEYWORDS: Final = frozenset({
     "minimum", "maximum", "pattern", "minLength", "maxLength", "minItems", "maxItems",
 })  # fmt: skip
 """Words of JSON Schema that may describe a field; `required` belongs to the field itself."""
+USUAL_SPREAD: Final = 0.2
+"""The σ of a judge's scores as a share of its scale: 0.8 from 1 to 5, and about that of shares of 0.95."""
 Problem = tuple[FieldPath, str, str]
 """Place, message, fix."""
 
@@ -206,6 +211,37 @@ def rollout_sample_composed(files: RegistryFiles, manifest: Manifest, find: Find
         )
         fix = "add `sample: {adversarial: {name: …, version: …, items: …}}` to the manifest's base: a dataset in Opik"
         yield find(manifest, path, "pre_full judges no adversarial item of the platform's", fix)
+
+
+@SAMPLING.warning("PC5 §5.5, R-4")
+@of_manifest
+def tolerance_is_seen(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """With the least sample of a rollout's gate each judge can tell a fall by its own tolerance from chance, where
+    scores have a σ of a fifth of their scale. A judge without a tolerance, and one of true and false that allows no
+    false, are left out."""
+    for milestone in (Milestone.PRE_RAMP, Milestone.PRE_FULL):
+        blind = [name for name in sorted(files.rules) if _is_blind(files, manifest.model.gates, name, milestone)]
+        if blind:
+            least = manifest.model.gates.minimum_sample[milestone]
+            message = (
+                f"of {least} items at {milestone} a fall by its own tolerance may be chance for {', '.join(blind)}"
+            )
+            fix = (
+                "ask for more items, or give the judge more of them; until then only larger falls are called regressed"
+            )
+            yield find(manifest, ("gates", "minimum_sample", milestone), message, fix)
+
+
+def _is_blind(files: RegistryFiles, gates: GateDefaults, judge: str, milestone: Milestone) -> bool:
+    rule, (low, high) = files.rules[judge].model, score_range(files.rules[judge].model)
+    if rule.score_type is ScoreType.BOOLEAN and platform(files, judge, milestone) >= 1:
+        return False
+    if not low < high or not rule.tolerance:
+        return False
+    absent = gates.may_be_not_applicable(judge, milestone) if rule.takes_na else 0.0
+    items = gates.minimum_sample[milestone] * (1 - absent) * float(rule.sampling_rate)
+    tolerance = float(rule.tolerance) / (high - low)
+    return items_to_tell(tolerance, USUAL_SPREAD**2, ROLLING, CONFIRMED / TESTS / len(files.rules)) > items
 
 
 @SAMPLING.error("PC5 §5.5")

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+CONFIRMED = 0.05
+"""The chance of any false alarm among all tests, at which one is called."""
+SUSPECTED = 0.2
+"""That at which one is worth a warning."""
+TESTS = 2
+"""Of each judge at a gate: of its mean, and of its share of N/A."""
+
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Returns p-values adjusted by Holm's method, in the order given.

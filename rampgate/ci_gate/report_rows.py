@@ -12,7 +12,7 @@ from evalcore.scoring.answers import NotApplicable, Scored
 from rampgate.ci_gate.run import GateRun
 from schemas.counting import counted
 from schemas.dead_letters import clean
-from schemas.judges import Enforcement, Milestone, ScoreType
+from schemas.judges import ScoreType
 from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
 
 LONGEST = 2_000
@@ -70,7 +70,10 @@ class Row:
     @property
     def baseline(self) -> str:
         score = self.score
-        return "" if score.baseline is None else f"{figure(score.baseline)} ({score.baseline_runs})"
+        if score.baseline is None:
+            return ""
+        unsure = f", {score.compared}: {score.items_needed} items would" if score.items_needed is not None else ""
+        return f"{figure(score.baseline)} ({score.baseline_runs}){unsure}"
 
     @property
     def standing(self) -> str:
@@ -84,8 +87,7 @@ def rows(outcome: GateRun) -> list[Row]:
     found = []
     for judge, score in verdict.per_judge_scores.items():
         why = tuple(reason for reason in verdict.reasons if _names(reason, judge))
-        alone = _word(score, why, verdict.milestone)
-        found.append(Row(judge, score, min(alone, verdict.verdict, key=_ORDER.index), why))
+        found.append(Row(judge, score, min(score.verdict, verdict.verdict, key=_ORDER.index), why))
     return sorted(found, key=lambda row: (-_ORDER.index(row.word), row.judge))
 
 
@@ -108,9 +110,14 @@ def said(reason: Reason) -> str:
 
 
 def headline(outcome: GateRun) -> str:
+    """The verdict, and what decided it: a judge that only warns is not named where something else blocks."""
     verdict = outcome.verdict
     word, _ = of_the_suite(outcome)
-    names = [*verdict.failing_judges, *(["its suite"] if word is not VerdictLevel.PASS else [])]
+    if verdict.verdict is VerdictLevel.PASS:
+        return f"{verdict.milestone}: {verdict.verdict}"
+    whole = [reason.code for reason in of_the_whole(outcome) if reason.code is not Code.GATE_SKIPPED]
+    names = [*dict.fromkeys(whole), *(row.judge for row in rows(outcome) if row.word is verdict.verdict)]
+    names += ["its suite"] if word is verdict.verdict else []
     failing = f": {', '.join(names)}" if names else ""
     return f"{verdict.milestone}: {verdict.verdict}{failing}"
 
@@ -119,7 +126,8 @@ def facts(outcome: GateRun) -> str:
     golden = outcome.golden
     if outcome.sample is not None:
         asked = f"{counted(len(outcome.scored.assignments), 'score')} asked for, {outcome.duration_seconds:.1f} s"
-        return f"{outcome.sample.size} traces of {clean(outcome.source, 300)}, {asked}"
+        without = f"; its filter fits no trace: {', '.join(outcome.without)}" if outcome.without else ""
+        return f"{outcome.sample.size} traces of {clean(outcome.source, 300)}, {asked}{without}"
     if golden is None:
         return f"no item was judged; {outcome.duration_seconds:.1f} s"
     return (
@@ -132,20 +140,6 @@ def facts(outcome: GateRun) -> str:
 def _names(reason: Reason, judge: str) -> bool:
     """Tells whether a reason is about the judge: such a message begins with its name, or with its overdue seed."""
     return reason.message.startswith((f"{judge} ", f"the provisional seed of {judge} "))
-
-
-def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> VerdictLevel:
-    """The worst verdict that the judge's reasons give. Some reasons block whatever its enforcement; an overdue seed
-    blocks from pre_ramp on (PF-9 AC-9)."""
-    if score.passed:
-        return VerdictLevel.PASS
-    always = {Code.FLOOR_BREACH, Code.JUDGE_SUSPENDED, Code.JUDGE_UNAVAILABLE}
-    if milestone is not Milestone.PRE_MERGE:
-        always.add(Code.PROVISIONAL_OVERDUE)
-    own = {reason.code for reason in why}
-    only_late = own == {Code.PROVISIONAL_OVERDUE}
-    blocks = bool(own & always) or (score.enforcement is Enforcement.BLOCK and not only_late)
-    return VerdictLevel.FAIL if blocks else VerdictLevel.WARN
 
 
 @dataclass(frozen=True)

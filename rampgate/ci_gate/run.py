@@ -15,6 +15,8 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.evaluate import ScoredGate, score_gate
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, Pending, golden_sample, mismatches
+from evalcore.gates.limits import Past
+from evalcore.gates.verdict import clean_pass
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import identity
@@ -34,7 +36,7 @@ class GateRequest:
 
     `vertical` is the one that was named, else the one that the items agree on: its limits and its golden set hold.
     `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
-    audited. `history` has the aggregates on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
+    audited. `history` has the runs on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
     a judge of whose version main has no run, the version that it has runs of. `suspended` says why a judge is
     suspended, by its id.
     """
@@ -44,7 +46,7 @@ class GateRequest:
     milestone: Milestone = Milestone.PRE_MERGE
     vertical: str | None = None
     accepted: Mapping[str, Enforcement] = field(default_factory=dict)
-    history: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    history: Mapping[str, Sequence[Past]] = field(default_factory=dict)
     outdated: Mapping[str, str] = field(default_factory=dict)
     suspended: Mapping[str, str] = field(default_factory=dict)
     spend: Spend = field(default_factory=Spend)
@@ -67,6 +69,8 @@ class GateRun:
     answered: int = 0
     unknown: tuple[str, ...] = ()
     suite: Mapping[str, Any] | None = None
+    without: tuple[str, ...] = ()
+    """Judges of the traces' categories whose filter fits none of them."""
 
     @property
     def verdict(self) -> GateVerdict:
@@ -84,6 +88,7 @@ class GateRun:
                 "config_hash": self.wanted.registry.config_hash,
                 "decided_at": self.decided_at,
                 "duration_seconds": self.duration_seconds,
+                "clean_pass_probability": clean_pass([self.verdict]),
                 "judged": len(self.scored.assignments),
                 "model_calls": self.wanted.spend.calls,
             },
@@ -144,7 +149,7 @@ async def run_traced(
     outcome = _timed(wanted)
     floor = wanted.registry.gates.coverage_floor if coverage is not None else None
     scored = await _scored(wanted, gate, scorer, coverage=coverage, coverage_floor=floor)
-    return outcome(scored, sample=sample_facts(gate), source=source)
+    return outcome(scored, sample=sample_facts(gate), source=source, without=gate.without)
 
 
 def sample_facts(gate: Gate) -> SampleFacts:

@@ -32,6 +32,7 @@ from faust.types import TP
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
+from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.gates.verdict import as_json
@@ -151,7 +152,7 @@ class VerdictLog:
         kept = self._answered.get(digest(request_id, ID_BYTES))
         return Asked(kept[:8], kept[8:]) if kept is not None else None
 
-    async def baseline(self, request: RampRequest, line: Line) -> Sequence[float]:
+    async def baseline(self, request: RampRequest, line: Line) -> Sequence[PastRun]:
         """What a judge came to at the last gates of this line, without those of the request itself."""
         return self.history.baseline(line, request.request_id)
 

@@ -13,6 +13,7 @@ import pytest
 
 from evalcore.gates.baselines import KEPT, BaselineFile
 from evalcore.gates.gate import judged
+from evalcore.gates.limits import PastRun
 from evalcore.gates.overrides import accepted
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
@@ -46,7 +47,11 @@ def recorded(*verdicts: GateVerdict, dataset: Dataset = GOLDEN, vertical: str | 
 
 def past(file: BaselineFile, **other: Any) -> dict[str, list[float]]:
     asked: dict[str, Any] = {"dataset": GOLDEN, "milestone": Milestone.PRE_MERGE, "vertical": None} | other
-    return file.history([HELPFULNESS], **asked)
+    return scores(file.history([HELPFULNESS], **asked))
+
+
+def scores(runs: dict[str, list[PastRun]]) -> dict[str, list[float]]:
+    return {name: [run.score for run in past] for name, past in runs.items()}
 
 
 def test_the_last_three_runs_on_main_are_a_judges_baseline() -> None:
@@ -85,7 +90,17 @@ def test_a_dimension_has_a_baseline_of_its_own() -> None:
     both = GateVerdict(
         {"helpfulness": one, "helpfulness.tone": replace(one, score=3.0)}, VerdictLevel.PASS, [], PRE_MERGE
     )
-    assert recorded(both).history([judge], GOLDEN, PRE_MERGE, None) == {"helpfulness": [4.0], "helpfulness.tone": [3.0]}
+    found = scores(recorded(both).history([judge], GOLDEN, PRE_MERGE, None))
+    assert found == {"helpfulness": [4.0], "helpfulness.tone": [3.0]}
+
+
+def test_a_run_keeps_its_items_and_its_error_and_one_of_before_is_read_without() -> None:
+    file = recorded(verdict(4.0, error=0.125))
+    assert file.history([HELPFULNESS], GOLDEN, PRE_MERGE, None) == {"helpfulness": [PastRun(4.0, 20, 0.125)]}
+    document = json.loads(json.dumps(file.document()))
+    del document["runs"][0]["error"]
+    read = BaselineFile.model_validate(document).history([HELPFULNESS], GOLDEN, PRE_MERGE, None)
+    assert read == {"helpfulness": [PastRun(4.0, 20)]}
 
 
 @pytest.mark.parametrize("one", [verdict(4.0, VerdictLevel.FAIL), verdict(None, n=0), verdict(4.0, unscored=1)])
@@ -204,7 +219,7 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     assert (one["rule"], one["baseline"], one["baseline_runs"]) == ("regressed", None, 0)
     old = json.loads(file.read_text())["runs"][0]["judge_version"]
     (reason,) = found["reasons"]
-    assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
+    assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: whether")
 
     host.says(filled("[brevity]"))
     accepting = ("--baselines", file, *ON_GITHUB, "--audit", audit)

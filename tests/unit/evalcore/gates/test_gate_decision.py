@@ -56,7 +56,7 @@ def codes(verdict: GateVerdict) -> list[Code]:
         (judged(*scored(4, 4, 4), history=(4.2, 4.3, 4.4), enforcement=WARN), VerdictLevel.WARN, Code.REGRESSED),
         (judged(*scored(4, 4, 4), history=(4.25, 4.25, 4.25)), VerdictLevel.PASS, None),
         (judged(*scored(4, 4, 4), history=(5.0, 4.0, 4.0, 4.0)), VerdictLevel.PASS, None),
-        (judged(*scored(4, 4, 4), history=(5.0,)), VerdictLevel.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), history=(5.0,)), VerdictLevel.WARN, Code.REGRESSED),
         (judged(*scored(4, 4, 4), outdated="v0"), VerdictLevel.FAIL, Code.REGRESSED),
         (judged(*scored(4, 4, 4), outdated="v0", enforcement=WARN), VerdictLevel.WARN, Code.REGRESSED),
         (judged(*scored(4, 4, 4), outdated="v0", history=(4.0,)), VerdictLevel.PASS, None),
@@ -72,7 +72,7 @@ def codes(verdict: GateVerdict) -> list[Code]:
         "regressed, warns",
         "exactly its baseline less tolerance",
         "only the last three runs are the baseline",
-        "one run is a baseline too",
+        "one run is a baseline too, of which three items confirm nothing",
         "main's baseline is of another version of the judge",
         "main's baseline is of another version of the judge, warns",
         "main has one of this version, too",
@@ -104,9 +104,10 @@ def test_not_applicable_leaves_the_denominator_and_is_counted() -> None:
 
 
 def test_a_judge_for_which_nothing_is_applicable_does_not_pass() -> None:
-    verdict = gate(tone=judged(NotApplicable(), NotApplicable()))
-    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.TOO_FEW_APPLICABLE])
-    assert verdict.per_judge_scores["tone"].score is None
+    for absent, code in ((2, Code.INSUFFICIENT_SAMPLE), (20, Code.TOO_FEW_APPLICABLE)):
+        verdict = gate(tone=judged(*[NotApplicable()] * absent))
+        assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [code])
+        assert verdict.per_judge_scores["tone"].score is None
 
 
 def test_unscored_counts_at_its_worst_and_where_that_decides_nothing_the_verdict_stands() -> None:
@@ -217,14 +218,15 @@ def test_a_judge_with_too_little_of_the_sample_of_its_own_says_nothing_good_abou
 
 def test_a_judge_that_called_more_than_its_share_not_applicable_fails_the_gate_whatever_its_enforcement() -> None:
     for enforcement in Enforcement:
-        made = gate(tone=few(*[5] * 49, rest=51, enforcement=enforcement))
+        made = gate(tone=few(*[5] * 35, rest=65, enforcement=enforcement))
         assert (made.verdict, codes(made)) == (VerdictLevel.FAIL, [Code.TOO_FEW_APPLICABLE])
         assert (made.failing_judges, made.per_judge_scores["tone"].rule) == (["tone"], Code.TOO_FEW_APPLICABLE)
     (reason,) = made.reasons
     assert reason.message == (
-        "tone called 51 of its 100 items not applicable; the manifest's not_applicable_share allows 0.5 of them"
+        "tone called 65 of its 100 items not applicable; the manifest's not_applicable_share allows 0.5 of them"
     )
-    assert gate(tone=few(*[5] * 50, rest=50)).verdict is VerdictLevel.PASS
+    assert gate(milestone=PRE_MERGE, tone=few(*[5] * 49, rest=51)).verdict is VerdictLevel.FAIL, "the same items again"
+    assert gate(milestone=PRE_MERGE, tone=few(*[5] * 50, rest=50)).verdict is VerdictLevel.PASS
     assert gate(tone=replace(few(5, rest=99), not_applicable_share=0.99)).verdict is VerdictLevel.PASS
     unscored = judged(*scored(*[5.0] * 40), *[DOWN] * 10, *[NotApplicable()] * 50, threshold=3.0)
     assert gate(tone=unscored).verdict is VerdictLevel.PASS, "what could not be scored was applicable"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalcore.gates.history import NO_VERDICT, History, Line, runs_of
+from evalcore.gates.limits import PastRun
 
 LINE = Line("ux_quality", "v1", "pre_ramp", "receipts-agent", "receipts", "", "version")
 
@@ -46,7 +47,11 @@ def history(*verdicts: dict[str, Any]) -> History:
 
 
 def baseline(*verdicts: dict[str, Any], line: Line = LINE, besides: str = "r99") -> list[float]:
-    return history(*verdicts).baseline(line, besides)
+    return scores(history(*verdicts), line, besides)
+
+
+def scores(of: History, line: Line = LINE, besides: str = "") -> list[float]:
+    return [run.score for run in of.baseline(line, besides)]
 
 
 def test_the_baseline_is_of_the_last_three_gates_oldest_first() -> None:
@@ -96,9 +101,15 @@ def test_a_baseline_spans_an_agents_versions_and_experiments_and_a_warning_is_no
     assert baseline(verdict(1, 0.7), verdict(2, **also)) == [0.7, 0.8]
 
 
+def test_a_run_has_its_items_and_its_error_and_a_verdict_of_before_has_no_error() -> None:
+    with_error = [gate(per_judge_scores={"ux_quality": {**score(), "error": 0.02}})]
+    found = history(verdict(1), verdict(2, gates=with_error)).baseline(LINE, "")
+    assert found == [PastRun(0.8, 100), PastRun(0.8, 100, 0.02)]
+
+
 def test_a_gate_of_the_same_request_is_never_its_own_baseline() -> None:
     found = history(*(verdict(n, n / 10) for n in (1, 2, 3, 4)))
-    assert found.baseline(LINE, "r4") == [0.1, 0.2, 0.3]
+    assert scores(found, besides="r4") == [0.1, 0.2, 0.3]
 
 
 def test_both_gates_of_a_jump_count_each_at_its_own_milestone_also_where_the_other_failed() -> None:
@@ -123,19 +134,19 @@ def test_what_is_dropped_is_forgotten_and_nothing_else() -> None:
         found.drop(one)
     assert found.about({"agent_id": "receipts-agent"}, 9) == []
     assert found.previous(STEP, "") is None
-    assert found.baseline(LINE, "") == [0.1, 0.2, 0.3], "each line keeps its own last runs"
+    assert scores(found) == [0.1, 0.2, 0.3], "each line keeps its own last runs"
 
 
 def test_a_line_keeps_its_last_runs_and_one_more_for_the_request_that_asks() -> None:
     found = history(*(verdict(n, n / 100) for n in range(50)))
-    assert found.baseline(LINE, "r49") == [0.46, 0.47, 0.48]
+    assert scores(found, besides="r49") == [0.46, 0.47, 0.48]
     assert sum(map(len, found._runs.values())) == 4
 
 
 def test_of_more_lines_than_are_kept_the_one_without_a_gate_for_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalcore.gates.history.LINES", 2)
     found = history(*(verdict(n, agent_id=f"agent {n}") for n in (2, 1, 3)))
-    assert [found.baseline(LINE._replace(agent_id=f"agent {n}"), "") for n in (1, 2, 3)] == [[], [0.8], [0.8]]
+    assert [scores(found, LINE._replace(agent_id=f"agent {n}")) for n in (1, 2, 3)] == [[], [0.8], [0.8]]
 
 
 @pytest.mark.parametrize(
@@ -221,4 +232,4 @@ def test_a_published_verdict_has_what_a_baseline_asks_for() -> None:
     passed = {**FAILED, "gates": [{**one, "verdict": "pass"} for one in FAILED["gates"]]}
     ((line, run),) = [found for found in runs_of(passed) if found[0].judge == "ux_quality"]
     assert (line.agent_id, line.milestone, line.scope) == (FAILED["agent_id"], "pre_ramp", "version")
-    assert (run.request_id, run.score) == (FAILED["request_id"], 0.68)
+    assert (run.request_id, run.past.score) == (FAILED["request_id"], 0.68)

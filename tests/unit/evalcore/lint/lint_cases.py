@@ -20,8 +20,13 @@ SHOP, PICKED, TRAVEL = EXTENSION("shop"), SELECTION("shop"), EXTENSION("travel")
 COMPONENTS = frozenset({"greeting", "offer_discovery"})
 ROUNDS = {"shop": frozenset({"general_qa"})}
 AGREED = "../specs/verticals/shop/eval/agreement.yaml"
-RED_TEAM = "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}"
-"""A sample of golden and adversarial items, which the registry of `registry_files` leaves out."""
+ENOUGH = "gates: {'minimum_sample': {pre_ramp: 400, pre_full: 400}}"
+"""Items by which each judge of `registry_files` sees a fall by its own tolerance."""
+RED_TEAM = (
+    "{sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}, "
+    f"{ENOUGH}}}"
+)
+"""A sample of golden and adversarial items, which the registry of `registry_files` leaves out, and enough of them."""
 CHECK = {check.name: check for check in CHECKS}
 Files = Mapping[str, str | None]
 

@@ -7,7 +7,17 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, RED_TEAM, SAFETY, SHOP, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import (
+    ENOUGH,
+    MANIFEST,
+    QUALITY,
+    RED_TEAM,
+    SAFETY,
+    SHOP,
+    Case,
+    check_case,
+    params,
+)
 from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
@@ -339,6 +349,13 @@ CASES = [
         {MANIFEST: "schema: {expected_output: {type: string}}"},
     ),
     Case("items-have-category", {MANIFEST: "schema: {input: null}"}, f"{MANIFEST}: schema"),
+    Case(
+        "tolerance-is-seen",
+        {MANIFEST: "gates: {minimum_sample: {pre_ramp: 100, pre_full: 400}}"},
+        f"{MANIFEST}: gates.minimum_sample.pre_ramp",
+        {MANIFEST: ENOUGH},
+        ("may be chance for brevity, helpfulness",),
+    ),
     Case("rules-under-fifty", many(25), "rules", many(24), ("50 rule files",)),
 ]
 
@@ -361,7 +378,7 @@ def test_manifest_and_rules_agree(case: Case) -> None:
     ],
 )
 def test_pc5_5_5_a_sample_that_lacks_golden_or_adversarial_items_is_a_warning(sample: str, lacking: list[str]) -> None:
-    found = lint(parsed_registry({MANIFEST: f"sample: {sample}"})[0])
+    found = lint(parsed_registry({MANIFEST: f"{{sample: {sample}, {ENOUGH}}}"})[0])
     assert [one.field for one in found] == lacking
     assert {one.severity for one in found} <= {Severity.WARNING}
 

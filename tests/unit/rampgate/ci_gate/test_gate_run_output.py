@@ -33,7 +33,19 @@ def test_annotations_stand_on_stderr_and_can_begin_no_command(rig: Rig) -> None:
         "::error title=gate pre_merge::floor_breach: refusal scored 0.6, below its floor of 0.9"
     ]
     assert len([line for line in commands if line.startswith("::warning")]) == 2
-    assert commands[-1].startswith("::notice title=gate pre_merge::pre_merge: fail: brevity, helpfulness, refusal")
+    assert commands[-1].startswith("::notice title=gate pre_merge::pre_merge: fail: refusal.")
+
+
+def test_the_verdicts_line_names_what_blocks_and_no_judge_that_only_warns(rig: Rig) -> None:
+    """Of a dataset that is one item short: it blocks, and the judges that warn beside it do not."""
+    safe = {"rules/refusal.yaml": "{threshold: 0.2, floor: 0.2}", "rules/honesty.yaml": "{floor: 0.2}"}
+    rig.registry({"evaluation_manifest.yaml": MANIFEST, "rules/brevity.yaml": "{threshold: 5}", **safe})
+    rig.answers(lambda n: 0.75)
+    rig.dataset.write_text("".join(rig.dataset.read_text().splitlines(keepends=True)[:-1]))
+    done = ran("--dataset", rig.dataset, "--outputs", rig.outputs)
+    assert done.exit_code == 1
+    assert "brevity" in done.stdout
+    assert done.stdout.splitlines()[-1] == "pre_merge: fail: dataset_mismatch"
 
 
 def test_the_table_tells_each_judge_and_why(rig: Rig) -> None:

@@ -96,6 +96,17 @@ def test_filters_and_sampling_rates_say_which_traces_a_judge_scores(rig: Traced)
     assert found == {"brevity": sampled, "helpfulness": TRACES / 2, "refusal": TRACES, "honesty": TRACES}
 
 
+def test_without_a_list_a_judge_whose_filter_fits_no_trace_is_no_judge_of_the_gate(rig: Traced) -> None:
+    """As `capability_alignment`, for any agent but one. Who names the judge asks for its items."""
+    only = "{filter: {field: metadata, key: agent_id, operator: equals, value: another-agent}}"
+    rig.registry({"evaluation_manifest.yaml": FEW, "rules/helpfulness.yaml": only})
+    found = gate(rig)
+    assert (found["verdict"], "helpfulness" in found["per_judge_scores"]) == ("pass", False)
+    told = ran("--milestone", "pre_ramp", "--traces", rig.traces).stdout
+    assert "its filter fits no trace: helpfulness" in told
+    assert codes(gate(rig, "--judges", "helpfulness", code=1)) == {"insufficient_sample"}
+
+
 def test_too_few_traces_are_an_insufficient_sample(rig: Traced) -> None:
     rig.written(count=22)
     assert gate(rig, milestone="pre_ramp")["verdict"] == "pass"
