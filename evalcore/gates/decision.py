@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, deviation, effective, figure, stands
+from evalcore.registry.judge import MESSAGE_FORM
 from evalcore.scoring.answers import Answers, ItemAnswers
 from schemas.judges import Confirmation, Enforcement, Milestone, Noise
 from schemas.manifests import GateDefaults
@@ -32,7 +33,8 @@ LONGEST_ITEM = 64
 class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
     empty where it is not; `suspension` whether that blocks or warns. `standing` is what the limits rest on, and
-    `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more. `noise`:
+    `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more; of
+    `cut_share` of them it may have been shown a part. `noise`:
     what was measured of the judge's disagreement with itself; `confirmation`: how often a failing answer of it is asked
     for."""
 
@@ -47,6 +49,7 @@ class Judged:
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
     not_applicable_share: float = 0.5
+    cut_share: float = 0.1
     noise: Noise | None = None
     confirmation: Confirmation | None = None
 
@@ -100,23 +103,30 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     least = evidence.scored if evidence.size >= evidence.minimum else 1
     # A suspended judge's N/A decides nothing either.
     few = {name: _applicable(name, one) if not one.suspended else _PASSED for name, one in judged.items()}
+    cut = {name: _shown_enough(name, one) if not one.suspended else _PASSED for name, one in judged.items()}
     # Nor is it told again of a judge that called nearly all of its items not applicable.
     needs = {name: least if few[name].passed else 0 for name in judged}
     worst = {name: _stands(name, one, aggregates[name].worst, milestone, needs[name]) for name, one in judged.items()}
     best = {name: _stands(name, one, aggregates[name].best, milestone, needs[name]) for name, one in judged.items()}
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
-    anyway = [*gate.levels, *_levels(few), *_levels(late)]
+    anyway = [*gate.levels, *_levels(few), *_levels(cut), *_levels(late)]
     known = combined([*anyway, *_levels(worst)]) is combined([*anyway, *_levels(best)])
+    outdated: dict[str, Standing] = {}
     for name in sorted(judged):
         one, standing = judged[name], worst[name]
         if standing.level is not best[name].level and (not known or not one.answers.values):
             standing = _unknown(name, one, aggregates[name], standing.level if known else VerdictLevel.FAIL)
         elif not standing.passed and one.answers.missing:
             standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
-        against = [found for found in (standing, few[name], late[name]) if not found.passed]
+        against = [found for found in (standing, few[name], cut[name], late[name]) if not found.passed]
         for found in against:
-            gate.say(found.level, found.code, found.message)
+            if found.code is Code.REGRESSED and one.limits.baseline is None:
+                outdated[name] = found
+            else:
+                gate.say(found.level, found.code, found.message)
         gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None, milestone)
+    if outdated:
+        gate.say(combined(_levels(outdated)), Code.REGRESSED, _said_once(outdated))
     failing = [name for name in sorted(judged) if not gate.scores[name].passed]
     return GateVerdict(gate.scores, combined(gate.levels), failing, milestone, gate.reasons)
 
@@ -205,6 +215,27 @@ def _applicable(name: str, one: Judged) -> Standing:
     limit = f"the manifest's not_applicable_share allows {figure(one.not_applicable_share)} of them"
     message = f"{name} called {absent} of its {items} items not applicable; {limit}"
     return Standing(VerdictLevel.FAIL, Code.TOO_FEW_APPLICABLE, message)
+
+
+def _shown_enough(name: str, one: Judged) -> Standing:
+    """A judge that was not shown all of too many items can't say how good they are: what is left out of a padded text
+    is where a fault would be put."""
+    cut, items = one.answers.cut, one.answers.n + one.answers.not_applicable
+    if cut <= one.cut_share * items:
+        return _PASSED
+    limit = f"the manifest's cut_share allows {figure(one.cut_share)} of them"
+    message = f"{name} was shown a part alone of {cut} of its {items} items; {limit}"
+    return Standing(_failing(one), Code.JUDGE_UNAVAILABLE, message)
+
+
+def _said_once(outdated: Mapping[str, Standing]) -> str:
+    """Returns one message about all judges of whose versions main has no baseline, as after a change of the form of
+    messages."""
+    if len(outdated) == 1:
+        return next(iter(outdated.values())).message
+    said = f"main's baselines of {len(outdated)} judges are of their versions before a change of rubric, model or"
+    said += f" binding, or of the form of all messages (now {MESSAGE_FORM}): nobody knows whether they regressed"
+    return f"{said} ({', '.join(outdated)}); make the baselines again, or accept the shift"
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:

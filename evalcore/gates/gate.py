@@ -78,7 +78,7 @@ class Gate:
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
                 suspended.get(judge.id, "") if judge.rule.enabled else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
-                may_be_not_applicable(self.defaults, name, self.milestone),
+                may_be_not_applicable(self.defaults, name, self.milestone), float(self.defaults.cut_share),
             )
             for name, judge in self.judges.items()
         }  # fmt: skip
@@ -182,13 +182,14 @@ def judged(
     enforcement: Enforcement | None = None,
     outdated: str = "",
     not_applicable_share: float = 0.5,
+    cut_share: float = 0.1,
 ) -> Judged:
     """Put a judge's answers beside its limits at the milestone.
 
     `name` is the judge's id or `judge.dimension`; `past` its earlier aggregates, oldest first. `enforcement` is what an
     audited override makes of the judge's own; a safety judge keeps its own. `outdated` is the version that main has a
     baseline of, where it has none of this one. `not_applicable_share` is how much of its items it may pass over as not
-    applicable.
+    applicable, and `cut_share` of how much it may be shown a part alone.
     """
     _, _, dimension = name.partition(".")
     of = judge.dimensions[dimension] if dimension else judge
@@ -208,6 +209,7 @@ def judged(
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
         not_applicable_share=not_applicable_share,
+        cut_share=cut_share,
         noise=None if dimension else judge.noise,
         confirmation=judge.rule.confirmation,
     )

@@ -143,6 +143,15 @@ def settled(judge: Judge, said: Sequence[Evaluation]) -> Evaluation | None:
     return None
 
 
+def worst(judge: Judge, said: Sequence[Evaluation]) -> Evaluation:
+    """Returns what a judge's answers about the windows of one item come to: the lowest score, of each dimension too.
+    "N/A" is the answer where it is that of all windows."""
+    scored = [answer for answer in said if answer.value is not None]
+    lowest = min(scored, key=lambda answer: answer.value or 0.0, default=said[0])
+    parts = {name: [part for one in said if (part := one.dimensions[name]) is not None] for name in judge.dimensions}
+    return replace(lowest, dimensions={name: min(found, default=None) for name, found in parts.items()})
+
+
 def as_it_stands(said: Sequence[Evaluation], why: str) -> Evaluation:
     """Returns the first answer, which stands because the judge could not be asked again; `why` says so."""
     return replace(said[0], reason=f"{said[0].reason} (not confirmed: {why})", said=tuple(one.value for one in said))
