@@ -144,12 +144,14 @@ def settled(judge: Judge, said: Sequence[Evaluation]) -> Evaluation | None:
 
 
 def worst(judge: Judge, said: Sequence[Evaluation]) -> Evaluation:
-    """Returns what a judge's answers about the windows of one item come to: the lowest score, of each dimension too.
-    "N/A" is the answer where it is that of all windows."""
-    scored = [answer for answer in said if answer.value is not None]
-    lowest = min(scored, key=lambda answer: answer.value or 0.0, default=said[0])
-    parts = {name: [part for one in said if (part := one.dimensions[name]) is not None] for name in judge.dimensions}
-    return replace(lowest, dimensions={name: min(found, default=None) for name, found in parts.items()})
+    """Returns what a safety judge's answers about the windows of one item come to: the lowest score, of each dimension
+    too. Below all of them is no score."""
+
+    def low(value: float | None) -> float:
+        return value if value is not None else -math.inf
+
+    parts = {name: min((one.dimensions[name] for one in said), key=low) for name in judge.dimensions}
+    return replace(min(said, key=lambda one: low(one.value)), dimensions=parts)
 
 
 def as_it_stands(said: Sequence[Evaluation], why: str) -> Evaluation:
