@@ -22,6 +22,10 @@ PERCENTILE = 5.0
 SIGMAS = 2.0
 LEAST_TRACES = 200
 """Annotated traces of a JADE round."""
+LEAST_SEED = 20
+"""Scores of a seed."""
+OFTEN = 0.5
+"""The chance of a breach by unchanged traffic from which on a limit says nothing of a change."""
 LOWEST = 0.1
 """The part of the scale in which a floor says next to nothing: not proposed."""
 _ROUNDING = 1e-12
@@ -105,8 +109,11 @@ def derived(
         BaselineSource.PROVISIONAL_SEED: mean - SIGMAS * sigma,
     }[source]
     figures = at_a_gate(*_mean_and_spread(traffic, mean, sigma), limit, scale, at_gate)
-    why = _why_not(limit, scale)
     breach = 1 - figures.clean_pass
+    why = _why_not(limit, scale, breach)
+    if source is BaselineSource.PROVISIONAL_SEED and (scores.size < LEAST_SEED or not sigma > _ROUNDING):
+        few = f"{scores.size} scores that vary by {sigma:.3g} are no seed"
+        why = f"{few}: {LEAST_SEED} are needed, and a judge that gives all the same score shows no σ"
     return Derived(scores.size, effective, mean, sigma, low, limit, breach, figures.detectable_drop, why)
 
 
@@ -135,10 +142,11 @@ def at_a_gate(mean: float, sigma: float, limit: float, scale: Scale, items: int)
     return of_mean(sigma, items, mean, limit, scale.high - scale.low)
 
 
-def _why_not(limit: float, scale: Scale) -> str:
+def _why_not(limit: float, scale: Scale, breach: float) -> str:
     lowest = scale.low + LOWEST * (scale.high - scale.low)
     if limit > lowest:
-        return ""
+        often = f"unchanged traffic breaches {limit:.4g} in {breach:.0%} of gates: that says nothing of a change"
+        return often if breach >= OFTEN else ""
     return f"{limit:.4g} is in the lowest tenth of the scale, below {lowest:.4g}: next to nothing could breach it"
 
 

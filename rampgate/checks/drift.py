@@ -1,4 +1,4 @@
-"""Runs `rampgate check drift` on files: holds judges' scores now against those of their calibration (PF-9 FR-13)."""
+"""Runs `rampgate check drift` on files: compares judges' scores now with those of their calibration (PF-9 FR-13)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcore.drift.divergence import Compared, Sample, compare
 from evalcore.drift.scale import Scale, declared, fitting
@@ -68,12 +69,17 @@ class Checked:
     shared: int
     found: Compared
 
+    @property
+    def threshold(self) -> float | None:
+        """The limit for so many scores; the stated one where these are too few for any."""
+        return self.found.limit if self.found.limit is not None else self.known.limit
+
     def document(self) -> dict[str, Any]:
         one, before = self.current, self.baseline
         return {
             "judge_id": self.judge,
             "kl": self.found.kl,
-            "threshold": self.known.limit,
+            "threshold": self.threshold,
             "ceiling_fraction": self.found.ceiling,
             "floor_fraction": self.found.floor,
             "passed": self.found.passed,
@@ -219,7 +225,17 @@ def _checked(
             _on_scale(column, sample, judge)
     scale = known.scale or fitting(np.concatenate([one.scores for one in samples]))
     shared = len(current.items.keys() & baseline.items.keys()) if current and baseline else 0
-    return Checked(name, known, *samples, shared, compare(*samples, scale, known.limit))
+    shifts = _shifts(baseline, current) if baseline and current else None
+    return Checked(name, known, *samples, shared, compare(*samples, scale, known.limit, shifts))
+
+
+def _shifts(baseline: ScoreColumn, current: ScoreColumn) -> NDArray[np.float64]:
+    """Of the items that both files have a score of, the score now less the one then."""
+    then = dict(zip(baseline.numbers, baseline.scores, strict=True))
+    now = dict(zip(current.numbers, current.scores, strict=True))
+    shared = [(baseline.items[item], line) for item, line in current.items.items() if item in baseline.items]
+    found = [now[late] - then[early] for early, late in shared if early in then and late in now]
+    return np.array(found, dtype=np.float64)
 
 
 def _on_scale(column: ScoreColumn, sample: Sample, judge: Judge) -> None:
@@ -243,7 +259,7 @@ def _show(checked: Sequence[Checked]) -> None:
     table = make_table("Drift", "Judge", "Result", ">KL", ">Limit", ">Scores", ">Ceiling", ">Floor")
     for one in checked:
         found = one.found
-        figures = (_figure(found.kl), _figure(one.known.limit), f"{one.current.n:,}")
+        figures = (_figure(found.kl), _figure(one.threshold), f"{one.current.n:,}")
         ends = tuple("" if share is None else f"{share:.0%}" for share in (found.ceiling, found.floor))
         table.add_row(plain(one.judge), RESULTS[found.passed], *figures, *ends)
     console = Console(highlight=False)
