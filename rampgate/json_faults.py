@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KIND = "the file is JSON Lines, one object a line"
+DEEPEST = 200
+"""Objects and lists within one another, of which no file of ours has more than a few."""
 NO_OBJECT = f"not an object; {_KIND}"
 
 
@@ -23,13 +25,24 @@ def refused(line: bytes, error: ValueError) -> str:
         return "not UTF-8; save the file as UTF-8"
     try:
         one = json.loads(line)
+        if (way := _way(one, _no_number)) is not None:
+            return f"{_field(way)}is no finite number, and JSON has no other; leave out what has no score"
+        if (way := _way(one, _no_text)) is not None:
+            return f"{_field(way)}has half of a surrogate pair, which is no character; write the text again"
     except (ValueError, RecursionError):
-        return f"not JSON: {error}; {_KIND}"
-    if (way := _way(one, _no_number)) is not None:
-        return f"{_field(way)}is no finite number, and JSON has no other; leave out what has no score"
-    if (way := _way(one, _no_text)) is not None:
-        return f"{_field(way)}has half of a surrogate pair, which is no character; write the text anew"
+        pass  # the fast parser's own words say it
     return f"not JSON: {error}; {_KIND}"
+
+
+def too_deep(line: bytes, one: dict[str, object]) -> bool:
+    """Tells whether a line's object is nested deeper than DEEPEST: what reads it further may go no deeper."""
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return False
+    level: list[object] = [one]
+    for _ in range(DEEPEST):
+        inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in inner for part in parts]
+    return any(isinstance(part, dict | list) for part in level)
 
 
 def given_twice(line: bytes, one: dict[str, object]) -> str:

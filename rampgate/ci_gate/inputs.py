@@ -16,7 +16,7 @@ from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
 from evalcore.yaml.models import AnyModel, read_as
-from rampgate.json_faults import NO_OBJECT, given_twice, refused
+from rampgate.json_faults import DEEPEST, NO_OBJECT, given_twice, refused, too_deep
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
@@ -96,6 +96,8 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise BadFile(f"{path}:{number}: {refused(line, error)}") from error
         if not isinstance(one, dict):
             raise BadFile(f"{path}:{number}: {NO_OBJECT}")
+        if too_deep(line, one):
+            raise BadFile(f"{path}:{number}: is nested more than {DEEPEST} deep; write it flatter")
         if field := given_twice(line, one):
             raise BadFile(f"{path}:{number}: {field[:80]}: stands twice in this line; keep one")
         yield number, one
