@@ -55,6 +55,11 @@ class Derived:
     def proposed(self) -> bool:
         return not self.reason
 
+    @property
+    def warning(self) -> str:
+        """What is to be known of a limit that is proposed."""
+        return often_breached(self.limit, self.breach) if self.proposed else ""
+
 
 @dataclass(frozen=True)
 class Daily:
@@ -109,8 +114,7 @@ def derived(
         BaselineSource.PROVISIONAL_SEED: mean - SIGMAS * sigma,
     }[source]
     figures = at_a_gate(*_mean_and_spread(traffic, mean, sigma), limit, scale, at_gate)
-    breach = 1 - figures.clean_pass
-    why = _why_not(limit, scale, breach)
+    why, breach = _why_not(limit, scale), 1 - figures.clean_pass
     if source is BaselineSource.PROVISIONAL_SEED and (scores.size < LEAST_SEED or not sigma > _ROUNDING):
         few = f"{scores.size} scores that vary by {sigma:.3g} are no seed"
         why = f"{few}: {LEAST_SEED} are needed, and a judge that gives all the same score shows no σ"
@@ -142,11 +146,17 @@ def at_a_gate(mean: float, sigma: float, limit: float, scale: Scale, items: int)
     return of_mean(sigma, items, mean, limit, scale.high - scale.low)
 
 
-def _why_not(limit: float, scale: Scale, breach: float) -> str:
+def often_breached(limit: float | None, breach: float | None) -> str:
+    """Returns a warning of a limit that unchanged traffic breaches in half of all gates or more; empty of others."""
+    if limit is None or breach is None or breach < OFTEN:
+        return ""
+    return f"unchanged traffic breaches {limit:.4g} in {breach:.0%} of gates: that says nothing of a change"
+
+
+def _why_not(limit: float, scale: Scale) -> str:
     lowest = scale.low + LOWEST * (scale.high - scale.low)
     if limit > lowest:
-        often = f"unchanged traffic breaches {limit:.4g} in {breach:.0%} of gates: that says nothing of a change"
-        return often if breach >= OFTEN else ""
+        return ""
     return f"{limit:.4g} is in the lowest tenth of the scale, below {lowest:.4g}: next to nothing could breach it"
 
 

@@ -105,6 +105,7 @@ class Calibrated:
             "daily_means": self._daily(),
             "proposed": found.proposed,
             "reason": found.reason,
+            "warning": found.warning or None,
             "block": self.block or None,
         }
 
@@ -278,7 +279,8 @@ def _show(found: list[Calibrated], at_gate: int, taken: Taken, *, with_diff: boo
         read = f"{window['turns']:,} turns of {window['project']}, {window['since']} to before {window['until']}"
         console.print(plain(f"{read}; left out: {left or 'none'}", 1_000))
     for one in found:
-        console.print(f"{plain(one.judge)}: {plain(one.found.reason, 400)}" if one.found.reason else plain(one.judge))
+        said = one.found.reason or one.found.warning
+        console.print(f"{plain(one.judge)}: {plain(said, 400)}" if said else plain(one.judge))
         if one.daily is not None and one.daily.limit is not None:
             console.print(_daily(one.daily))
         if one.block and not with_diff:
