@@ -19,6 +19,6 @@ def test_a_run_says_how_many_answers_a_judge_saw_a_part_of(folder: Path, model: 
     """Padded answers looked like any others. A safety judge reads all of them, in windows."""
     found = ran(written(folder, [case(number) for number in range(5)], AGENT, **JUDGED))
     assert found.get("judged_cut") == {"helpfulness": 1}
-    cut = {one["case_id"]: one.get("judged_cut") for one in lines(found["results"])}
+    cut = {one["case_id"]: one.get("judged_cut") for one in lines(found)}
     assert cut == {**dict.fromkeys(("c0", "c2", "c3", "c4")), "c1": ["helpfulness"]}
     assert model.model.requests.total() == 11, "two of them for the two windows"
