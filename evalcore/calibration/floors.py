@@ -55,11 +55,6 @@ class Derived:
     def proposed(self) -> bool:
         return not self.reason
 
-    @property
-    def warning(self) -> str:
-        """What is to be known of a limit that is proposed."""
-        return often_breached(self.limit, self.breach) if self.proposed else ""
-
 
 @dataclass(frozen=True)
 class Daily:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +69,12 @@ class Checked:
     shared: int
     found: Compared
 
-    @property
-    def threshold(self) -> float | None:
-        """The limit for so many scores; the stated one where these are too few for any."""
-        return self.found.limit if self.found.limit is not None else self.known.limit
-
     def document(self) -> dict[str, Any]:
         one, before = self.current, self.baseline
         return {
             "judge_id": self.judge,
             "kl": self.found.kl,
-            "threshold": self.threshold,
+            "threshold": self.known.limit,
             "ceiling_fraction": self.found.ceiling,
             "floor_fraction": self.found.floor,
             "passed": self.found.passed,
@@ -226,7 +221,10 @@ def _checked(
     scale = known.scale or fitting(np.concatenate([one.scores for one in samples]))
     shared = len(current.items.keys() & baseline.items.keys()) if current and baseline else 0
     shifts = _shifts(baseline, current) if baseline and current else None
-    return Checked(name, known, *samples, shared, compare(*samples, scale, known.limit, shifts))
+    found = compare(*samples, scale, known.limit, shifts)
+    # The limit for so many scores; the stated one where there are too few for any.
+    known = replace(known, limit=known.limit if found.limit is None else found.limit)
+    return Checked(name, known, *samples, shared, found)
 
 
 def _shifts(baseline: ScoreColumn, current: ScoreColumn) -> NDArray[np.float64]:
@@ -259,7 +257,7 @@ def _show(checked: Sequence[Checked]) -> None:
     table = make_table("Drift", "Judge", "Result", ">KL", ">Limit", ">Scores", ">Ceiling", ">Floor")
     for one in checked:
         found = one.found
-        figures = (_figure(found.kl), _figure(one.threshold), f"{one.current.n:,}")
+        figures = (_figure(found.kl), _figure(one.known.limit), f"{one.current.n:,}")
         ends = tuple("" if share is None else f"{share:.0%}" for share in (found.ceiling, found.floor))
         table.add_row(plain(one.judge), RESULTS[found.passed], *figures, *ends)
     console = Console(highlight=False)

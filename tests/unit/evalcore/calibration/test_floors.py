@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalcore.calibration.floors import Derived, derived, deviation, percentile
+from evalcore.calibration.floors import Derived, derived, deviation, often_breached, percentile
 from evalcore.drift.scale import Scale
 from schemas.judges import BaselineSource
 
@@ -69,8 +69,9 @@ def test_of_true_and_false_the_pass_rate_is_held_against_the_limit() -> None:
     found = of(JADE, [1.0] * 196 + [0.0] * 4, TRUTH, at_gate=50)
     assert (found.limit, found.proposed) == (1.0, True), "fewer than 5 of 100 are false: the 5th percentile is true"
     assert found.breach == pytest.approx(1 - 0.98**50)
-    assert "unchanged traffic breaches 1 in 64% of gates" in found.warning
-    assert of(JADE, [1.0] * 199 + [0.0], TRUTH, at_gate=50).warning == "", "one gate in five"
+    assert "unchanged traffic breaches 1 in 64% of gates" in often_breached(found.limit, found.breach)
+    seldom = of(JADE, [1.0] * 199 + [0.0], TRUTH, at_gate=50)
+    assert often_breached(seldom.limit, seldom.breach) == "", "one gate in five"
     assert of(JADE, [1.0] * 180 + [0.0] * 20, TRUTH).proposed is False
 
 
