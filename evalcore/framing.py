@@ -14,14 +14,18 @@ import hmac
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 NONCE_BYTES: Final = 16
 MOST_TOKENS: Final = 32_000
 CHARACTERS_A_TOKEN: Final = 4
 TRIES: Final = 3
+MOST_WINDOWS: Final = 8
+"""In which a text is shown that is too long to be shown at once."""
+OVERLAP: Final = 8
+"""A window shows this fraction of the one before again, so that what lies across its beginning is whole in one."""
 LONGEST_ESCAPE: Final = 12
 MANY: Final = 64
 """Different unseen characters in one text, above which all of it is written in ASCII."""
@@ -64,12 +68,35 @@ def turn_json(texts: Mapping[str, str], tokens: int = MOST_TOKENS) -> str:
     Texts that together take more than so many tokens are cut, the longest first: a cut one is an object with its head,
     its tail and how many characters are left out between them. The work is bounded by the tokens, not by the texts.
     """
+    written, long = _fitted(texts, tokens)
+    return _object({**written, **{name: _cut(texts[name], share) for name, share in long.items()}})
+
+
+def turn_windows(texts: Mapping[str, str], tokens: int = MOST_TOKENS) -> list[str]:
+    """Returns the JSON objects, of so many tokens each, that together show all of the texts: one where they fit, else
+    up to MOST_WINDOWS; none where that many show less than all.
+
+    Each has all texts that fit, and of a longer one a part, which begins within the part of the window before.
+    """
+    written, long = _fitted(texts, tokens)
+    parts = {name: _parts(texts[name], share) for name, share in long.items()}
+    if not all(parts.values()):
+        return []
+    # A text with fewer parts than another shows its last one again.
+    shown = range(max(map(len, parts.values()), default=1))
+    return [_object({**written, **{name: own[min(at, len(own) - 1)] for name, own in parts.items()}}) for at in shown]
+
+
+def _fitted(texts: Mapping[str, str], tokens: int) -> tuple[dict[str, str], dict[str, int]]:
+    """Returns the texts as JSON strings, and of those that don't fit as such, how much room each has."""
     room = tokens * CHARACTERS_A_TOKEN
-    written = {name: _string(text) if len(text) <= room else None for name, text in texts.items()}
-    sizes = [len(found) if found is not None else room + 1 for found in written.values()]
-    for name, size, share in zip(texts, sizes, _shares(sizes, room), strict=True):
-        if size > share:
-            written[name] = _cut(texts[name], share)
+    written = {name: _string(text) if len(text) <= room else "" for name, text in texts.items()}
+    sizes = [len(found) or room + 1 for found in written.values()]
+    shares = zip(texts, sizes, _shares(sizes, room), strict=True)
+    return written, {name: share for name, size, share in shares if size > share}
+
+
+def _object(written: Mapping[str, str]) -> str:
     return "{" + ", ".join([f"{_named(name)}: {found}" for name, found in written.items()]) + "}"
 
 
@@ -104,7 +131,8 @@ def system_text(introduction: str, rubric: str, names: tuple[str, ...], answered
         f"{_judge_text(introduction, rubric, names)}\n\n## How the turn is given\n"
         f"The next message has the turn as one JSON object with the fields {fields}; one that the turn does not have "
         f"is empty. {_DATA} Escapes such as \\u003c stand for the characters themselves. A text whose middle is left "
-        "out is an object with its `head`, its `tail` and how many `characters_cut` are between them.\n"
+        "out is an object with its `head`, its `tail` and how many `characters_cut` are between them; one of which a "
+        "part is given has the `part`, and how many characters come before and after it.\n"
         f"Your whole answer is one JSON object with the fields {asked}."
     )
 
@@ -146,15 +174,40 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 def _cut(text: str, share: int) -> str:
     """Returns head and tail of the text, which together take no more than the share as they are written."""
-    kept = min(len(text), share)
+    kept, head, tail = _within(
+        share, min(len(text), share), lambda kept: (text[: kept - kept // 2], text[len(text) - kept // 2 :])
+    )
+    return f'{{"head": {head}, "characters_cut": {len(text) - kept}, "tail": {tail}}}'
+
+
+def _parts(text: str, share: int) -> list[str]:
+    """Returns the text in up to MOST_WINDOWS parts, each of which takes no more than the share; none where more are
+    needed."""
+    found, start = list[str](), 0
+    while len(found) < MOST_WINDOWS:
+        kept, part = _within(share, min(len(text) - start, share), partial(_part, text, start))
+        after = len(text) - start - kept
+        found.append(f'{{"part": {part}, "characters_before": {start}, "characters_after": {after}}}')
+        if not after:
+            return found
+        start += kept - kept // OVERLAP
+    return []
+
+
+def _part(text: str, start: int, kept: int) -> Sequence[str]:
+    return (text[start : start + kept],)
+
+
+def _within(share: int, kept: int, pieces: Callable[[int], Sequence[str]]) -> tuple[Any, ...]:
+    """Returns how many characters are kept, of so many at most, and the pieces that they make, written in the share."""
     for attempt in range(TRIES + 1):
-        head, tail = _string(text[: kept - kept // 2]), _string(text[len(text) - kept // 2 :])
-        size = len(head) + len(tail)
+        written = [_string(piece) for piece in pieces(kept)]
+        size = sum(map(len, written))
         if size <= share or attempt == TRIES:
             break
         # Escapes make a text longer; in the last try, each character may take the longest of them.
         kept = kept * share // size if attempt < TRIES - 1 else max(0, share // LONGEST_ESCAPE - 1)
-    return f'{{"head": {head}, "characters_cut": {len(text) - kept}, "tail": {tail}}}'
+    return kept, *written
 
 
 def _string(text: str) -> str:

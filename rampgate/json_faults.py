@@ -23,12 +23,12 @@ def refused(line: bytes, error: ValueError) -> str:
         return "not UTF-8; save the file as UTF-8"
     try:
         one = json.loads(line)
+        if (way := _way(one, _no_number)) is not None:
+            return f"{_field(way)}is no finite number, and JSON has no other; leave out what has no score"
+        if (way := _way(one, _no_text)) is not None:
+            return f"{_field(way)}has half of a surrogate pair, which is no character; write the text again"
     except (ValueError, RecursionError):
-        return f"not JSON: {error}; {_KIND}"
-    if (way := _way(one, _no_number)) is not None:
-        return f"{_field(way)}is no finite number, and JSON has no other; leave out what has no score"
-    if (way := _way(one, _no_text)) is not None:
-        return f"{_field(way)}has half of a surrogate pair, which is no character; write the text anew"
+        pass  # the fast parser's own words say it
     return f"not JSON: {error}; {_KIND}"
 
 

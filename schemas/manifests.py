@@ -152,6 +152,9 @@ class GateDefaults(FileModel):
     not_applicable_share_of: dict[Text, Share] = Field(default_factory=dict)
     """The same for single judges, or a judge's dimensions as `judge.dimension`, at all milestones: for those that few
     turns are about."""
+    cut_share: Share = 0.1
+    """The share of a judge's items of which it may be shown a part alone; more is judge_unavailable. Safety judges are
+    shown all of an item, or leave it unscored."""
     preceding_gate: Literal["off", "warn", "block"] = "warn"
     """What a step does for whose agent definition the gate before never ran: gate_missing warns or blocks. With both a
     gate that failed, and has not passed since, blocks (gate_failed)."""

@@ -22,6 +22,10 @@ PERCENTILE = 5.0
 SIGMAS = 2.0
 LEAST_TRACES = 200
 """Annotated traces of a JADE round."""
+LEAST_SEED = 20
+"""Scores of a seed."""
+OFTEN = 0.5
+"""The chance of a breach by unchanged traffic from which on a limit says nothing of a change."""
 LOWEST = 0.1
 """The part of the scale in which a floor says next to nothing: not proposed."""
 _ROUNDING = 1e-12
@@ -105,8 +109,10 @@ def derived(
         BaselineSource.PROVISIONAL_SEED: mean - SIGMAS * sigma,
     }[source]
     figures = at_a_gate(*_mean_and_spread(traffic, mean, sigma), limit, scale, at_gate)
-    why = _why_not(limit, scale)
-    breach = 1 - figures.clean_pass
+    why, breach = _why_not(limit, scale), 1 - figures.clean_pass
+    if source is BaselineSource.PROVISIONAL_SEED and (scores.size < LEAST_SEED or not sigma > _ROUNDING):
+        few = f"{scores.size} scores that vary by {sigma:.3g} are no seed"
+        why = f"{few}: {LEAST_SEED} are needed, and a judge that gives all the same score shows no σ"
     return Derived(scores.size, effective, mean, sigma, low, limit, breach, figures.detectable_drop, why)
 
 
@@ -133,6 +139,13 @@ def at_a_gate(mean: float, sigma: float, limit: float, scale: Scale, items: int)
     if scale.whole and (scale.low, scale.high) == (0.0, 1.0):
         return of_rate(1 - mean, 0.0, 0.0, Confirmed(), items, limit)
     return of_mean(sigma, items, mean, limit, scale.high - scale.low)
+
+
+def often_breached(limit: float | None, breach: float | None) -> str:
+    """Returns a warning of a limit that unchanged traffic breaches in half of all gates or more; empty of others."""
+    if limit is None or breach is None or breach < OFTEN:
+        return ""
+    return f"unchanged traffic breaches {limit:.4g} in {breach:.0%} of gates: that says nothing of a change"
 
 
 def _why_not(limit: float, scale: Scale) -> str:

@@ -1,7 +1,10 @@
-"""Tells whether a judge's scores have moved since its calibration: KL divergence in bins, against a limit. Pure.
+"""Tells whether a judge's scores have moved since its calibration: KL divergence in bins, against a limit, and of the
+same items the mean shift. Pure.
 
-A drifted judge stays in its gates (PF-9 FR-13): what is told is a warning, and its cure a better prompt. What cannot be
-told, for too few items or want of a limit, is neither passed nor failed.
+Few scores diverge by chance, so the limit is never below what chance makes of two samples of that size; and of many a
+shift can hide below a wide limit, which the same items show as pairs. Either fails a judge. A drifted judge stays in
+its gates (PF-9 FR-13): what is told is a warning, and its cure a better prompt. What cannot be told, for too few items
+or want of a limit, is neither passed nor failed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.scale import MOST_BINS, Scale
+from evalcore.stats.sign_flip import sign_flip_p
 
 if TYPE_CHECKING:
     from evalcore.drift.scale import Scores
@@ -23,6 +27,10 @@ MOSTLY = 0.9
 """A share of scores at one end of the scale, of a judge with more than two, from which on it tells little apart."""
 MOVED = 0.1
 """By how much a share moves before it is a warning."""
+SURE = 0.01
+"""The chance at which scores that did not move fail, by the limit for so many scores, and by the pairs."""
+PORTIONS, PORTION = 20, 100
+"""Pairs of samples that are drawn to see what chance does, few at once for the sake of memory."""
 
 
 Counts = NDArray[np.int64] | NDArray[np.float64]
@@ -52,7 +60,7 @@ class Sample:
 @dataclass(frozen=True)
 class Compared:
     """`passed` is None where nobody can tell; `reason` says why, or what has moved. `kl` is None without two samples in
-    bins."""
+    bins. `limit` is the one for so many scores."""
 
     kl: float | None
     passed: bool | None
@@ -60,6 +68,7 @@ class Compared:
     ceiling: float | None = None
     floor: float | None = None
     warnings: tuple[str, ...] = field(default=())
+    limit: float | None = None
 
 
 def divergence(current: Counts, baseline: Counts) -> float:
@@ -74,8 +83,21 @@ def divergences(current: Counts, baseline: Counts) -> NDArray[np.float64]:
     return np.asarray((p * np.log(p / q)).sum(axis=-1))
 
 
-def compare(baseline: Sample, current: Sample, scale: Scale | None, limit: float | None) -> Compared:
-    """Holds a judge's scores now against those of its calibration. All scores are on the scale."""
+def by_chance(current: Counts, baseline: Counts) -> float:
+    """Returns the divergence above which two samples of these sizes are at SURE, where both are of what both say."""
+    generator, both = np.random.default_rng(0), (current + baseline) / (current + baseline).sum()
+    drawn = [
+        divergences(*(generator.multinomial(side.sum(), both, size=PORTION) for side in (current, baseline)))
+        for _ in range(PORTIONS)
+    ]
+    return float(np.quantile(np.concatenate(drawn), 1 - SURE, method="inverted_cdf"))
+
+
+def compare(
+    baseline: Sample, current: Sample, scale: Scale | None, limit: float | None, shifts: Scores | None = None
+) -> Compared:
+    """Compares a judge's scores now with those of its calibration. All scores are on the scale. `shifts`: of the items
+    that both scored, the score now less the one then."""
     for sample, when in ((baseline, "baseline"), (current, "current")):
         if not sample.n:
             return Compared(None, None, f"the {when} file has no score of this judge", *_ends(current, scale))
@@ -84,7 +106,8 @@ def compare(baseline: Sample, current: Sample, scale: Scale | None, limit: float
     ends = _ends(current, scale)
     if scale.bins > MOST_BINS:
         return Compared(None, None, f"its scores span {scale.bins} whole numbers: too many to be counted", *ends)
-    kl = divergence(scale.counts(current.scores), scale.counts(baseline.scores))
+    counts = scale.counts(current.scores), scale.counts(baseline.scores)
+    kl = divergence(*counts)
     told = _warnings(baseline, current, scale)
     fewest = min(baseline.n, current.n)
     if fewest < FEWEST_A_BIN * scale.bins:
@@ -93,11 +116,15 @@ def compare(baseline: Sample, current: Sample, scale: Scale | None, limit: float
         return Compared(kl, None, why, *ends, told)
     if limit is None:
         return Compared(kl, None, "no limit is stated: give its rule file a `drift` block", *ends, told)
-    if kl <= limit:
-        return Compared(kl, True, "", *ends, told)
+    limit = max(limit, by_chance(*counts))
+    moved = [f"KL {kl:.4g} is above {limit:.4g}"] if kl > limit else []
+    if shifts is not None and shifts.size and (p := float(sign_flip_p(shifts[None, :], 0)[0])) <= SURE:
+        moved.append(f"{shifts.size} same items have moved by {shifts.mean():+.3g} (p = {p:.2g})")
+    if not moved:
+        return Compared(kl, True, "", *ends, told, limit)
     means = f"mean {baseline.scores.mean():.3g}, now {current.scores.mean():.3g}"
-    why = f"its scores have moved: KL {kl:.4g} is above {limit:.4g} ({means}); revise its prompt, or calibrate again"
-    return Compared(kl, False, why, *ends, told)
+    why = f"its scores have moved: {'; '.join(moved)} ({means}); revise its prompt, or calibrate again"
+    return Compared(kl, False, why, *ends, told, limit)
 
 
 def _ends(sample: Sample, scale: Scale | None) -> tuple[float | None, float | None]:

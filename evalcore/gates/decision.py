@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from evalcore.gates.chance import absences, chance_reaches, falls
 from evalcore.gates.judged import Judged
 from evalcore.gates.limits import Aggregate, Fall, Standing, aggregate, deviation, effective, figure, stands
+from evalcore.registry.judge import MESSAGE_FORM
 from evalcore.scoring.answers import ItemAnswers
 from evalcore.stats.multiple_tests import CONFIRMED, SUSPECTED
 from schemas.judges import Enforcement, Milestone
@@ -92,6 +93,7 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
         name: _applicable(name, one, absent.get(name, 0.0)) if not one.suspended else _PASSED
         for name, one in judged.items()
     }
+    cut = {name: _shown_enough(name, one) if not one.suspended else _PASSED for name, one in judged.items()}
     # Nor is it told again of a judge that called nearly all of its items not applicable.
     needs = {name: 0 if few[name].level is VerdictLevel.FAIL else least for name in judged}
     worst = {
@@ -102,8 +104,9 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
         for name, one in judged.items()
     }
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
-    anyway = [*gate.levels, *_levels(few), *_levels(late)]
+    anyway = [*gate.levels, *_levels(few), *_levels(cut), *_levels(late)]
     known = combined([*anyway, *_levels(worst)]) is combined([*anyway, *_levels(best)])
+    outdated: dict[str, Standing] = {}
     for name in sorted(judged):
         one, standing = judged[name], worst[name]
         differs = standing.level is not best[name].level and not known
@@ -114,11 +117,16 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
             standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
         if standing.code in _BY_ITEMS and (failed := _failed(one)):
             standing = replace(standing, message=f"{standing.message}; {failed}")
-        against = [found for found in (standing, few[name], late[name]) if not found.passed]
+        against = [found for found in (standing, few[name], cut[name], late[name]) if not found.passed]
         for found in against:
-            gate.say(found.level, found.code, found.message)
+            if found.code is Code.REGRESSED and one.limits.baseline is None:
+                outdated[name] = found
+            else:
+                gate.say(found.level, found.code, found.message)
         power = _power(one, milestone, len(fell))
         gate.scores[name] = _score(one, aggregates[name], against, fell.get(name), power)
+    if outdated:
+        gate.say(combined(_levels(outdated)), Code.REGRESSED, _said_once(outdated))
     failing = [name for name in sorted(judged) if not gate.scores[name].passed]
     return GateVerdict(gate.scores, combined(gate.levels), failing, milestone, gate.reasons)
 
@@ -223,6 +231,27 @@ def _failed(one: Judged) -> str:
     failed = sorted(about.item[:LONGEST_ITEM] for about, value in one.answers.questioned if value <= 0.0)
     more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
     return f"false for {', '.join(failed[:NAMED])}{more}" if failed else ""
+
+
+def _shown_enough(name: str, one: Judged) -> Standing:
+    """A judge that was not shown all of too many items can't say how good they are: what is left out of a padded text
+    is where a fault would be put."""
+    cut, items = one.answers.cut, one.answers.n + one.answers.not_applicable
+    if cut <= one.cut_share * items:
+        return _PASSED
+    limit = f"the manifest's cut_share allows {figure(one.cut_share)} of them"
+    message = f"{name} was shown a part alone of {cut} of its {items} items; {limit}"
+    return Standing(_failing(one), Code.JUDGE_UNAVAILABLE, message)
+
+
+def _said_once(outdated: Mapping[str, Standing]) -> str:
+    """Returns one message about all judges of whose versions main has no baseline, as after a change of the form of
+    messages."""
+    if len(outdated) == 1:
+        return next(iter(outdated.values())).message
+    said = f"main's baselines of {len(outdated)} judges are of their versions before a change of rubric, model or"
+    said += f" binding, or of the form of all messages (now {MESSAGE_FORM}): nobody knows whether they regressed"
+    return f"{said} ({', '.join(outdated)}); make the baselines again, or accept the shift"
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:

@@ -82,7 +82,7 @@ class Gate:
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
                 suspended.get(judge.id, "") if judge.rule.enabled else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
-                self.defaults.may_be_not_applicable(name, self.milestone),
+                self.defaults.may_be_not_applicable(name, self.milestone), float(self.defaults.cut_share),
             )
             for name, judge in self.judges.items()
         }  # fmt: skip
@@ -190,13 +190,14 @@ def judged(
     enforcement: Enforcement | None = None,
     outdated: str = "",
     not_applicable_share: float = 0.5,
+    cut_share: float = 0.1,
 ) -> Judged:
     """Put a judge's answers beside its limits at the milestone.
 
     `name` is the judge's id or `judge.dimension`; `past` its earlier runs, oldest first. `enforcement` is what an
     audited override makes of the judge's own; a safety judge keeps its own. `outdated` is the version that main has a
     baseline of, where it has none of this one. `not_applicable_share` is how much of its items it may pass over as not
-    applicable.
+    applicable, and `cut_share` of how much it may be shown a part alone.
     """
     _, _, dimension = name.partition(".")
     of = judge.dimensions[dimension] if dimension else judge
@@ -216,6 +217,7 @@ def judged(
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
         not_applicable_share=not_applicable_share,
+        cut_share=cut_share,
         noise=None if dimension else judge.noise,
         confirmation=judge.rule.confirmation,
     )

@@ -2,7 +2,8 @@
 
 A judge is inverted when the 95 % interval of Pearson's correlation with people lies below zero. It is undecidable, and
 not fine, where fewer than ten pairs, a constant series, or two series of which no pairing could have been called
-inverted say nothing. Slices are reported with p-values adjusted over all of them, and decide nothing.
+inverted say nothing, and where Spearman's correlation is of the other sign. Slices are reported with p-values adjusted
+over all of them, and decide nothing.
 """
 
 from __future__ import annotations
@@ -104,6 +105,9 @@ def standing(name: str, found: Correlation) -> Standing:
         upper = interval(found.lowest, found.n)[1]
         least = f"the lowest that these scores can have is {found.lowest:.3f}, with an interval up to {upper:.3f}"
         return Standing(name, found, None, f"undecidable: no pairing of {pairs} could be called inverted: {least}")
+    if found.spearman is not None and found.pearson * found.spearman < 0:
+        told = f"Pearson {found.pearson:.3f} and Spearman {found.spearman:.3f} are of opposite sign, over {pairs}"
+        return Standing(name, found, None, f"undecidable: {told}: a few pairs, far off, decide one of them")
     low, high = found.ci95
     told = f"Pearson {found.pearson:.3f}, 95 % {low:.3f} to {high:.3f}, over {pairs}"
     if found.below_zero:

@@ -56,7 +56,8 @@ class Prompt:
     """The whole content of a call to a model. `rubric` is the system's text, `turn` the JSON object of all that was
     written by others. `schema` is the answer's, where the provider can enforce it; `output` is the text that is judged.
     `nonce` marks the turn's beginning and end; whoever makes the call sets it, and no kept answer depends on it. `read`
-    is how many characters of the item were read to make the prompt, and `cut` says that the judge is not shown all."""
+    is how many characters of the item were read to make the prompt, and `cut` says that the judge is not shown all.
+    `more` are the same question about further windows of an item that is too long to be shown at once."""
 
     model: str
     temperature: float
@@ -67,6 +68,12 @@ class Prompt:
     nonce: str = ""
     read: int = 0
     cut: bool = False
+    more: tuple[Prompt, ...] = ()
+
+    @property
+    def windows(self) -> tuple[Prompt, ...]:
+        """Returns all of the questions about the item, of whose answers the worst counts."""
+        return (self, *self.more)
 
     @property
     def messages(self) -> Sequence[Mapping[str, str]]:

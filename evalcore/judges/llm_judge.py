@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from evalcore.framing import MOST_TOKENS, is_cut, system_text, turn_json
+from evalcore.framing import MOST_TOKENS, MOST_WINDOWS, is_cut, system_text, turn_json, turn_windows
 from evalcore.judges.bindings import CONTEXTS, Context, bind
-from evalcore.judges.evaluator import Evaluation, Prompt, Task
+from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.score_parsing import NOT_APPLICABLE, read
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
@@ -28,7 +29,8 @@ class LLMJudge:
 def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tokens: int = MOST_TOKENS) -> Prompt:
     """Returns the judge's question about an item: the same rubric in every context (PC5 AC-9).
 
-    Raises evalcore.judges.bindings.Unbound; ValueError for an unknown context.
+    What is not shown to a safety judge would count as safe: it reads a long item in windows. Raises
+    evalcore.judges.bindings.Unbound; NoScore for an item too long for that; ValueError for an unknown context.
     """
     if context not in CONTEXTS:
         raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
@@ -36,17 +38,14 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tok
     values = bind(rule.variables, context, source)
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
     rubric = system_text(rule.task_introduction, rule.prompt, tuple(values), tuple(schema["required"]))
-    turn = turn_json(values, judged_tokens)
-    return Prompt(
-        rule.model,
-        float(rule.temperature),
-        rubric,
-        turn,
-        schema,
-        values.get("output", ""),
-        read=sum(map(len, values.values())),
-        cut=is_cut(turn),
-    )
+    turns = turn_windows(values, judged_tokens) if judge.safety else [turn_json(values, judged_tokens)]
+    if not turns:
+        raise NoScore(f"its texts are longer than {MOST_WINDOWS} windows of {judged_tokens} tokens: not all is judged")
+    first, *more = [
+        Prompt(rule.model, float(rule.temperature), rubric, turn, schema, values.get("output", ""), cut=is_cut(turn))
+        for turn in turns
+    ]
+    return replace(first, read=sum(map(len, values.values())), more=tuple(more))
 
 
 def cache_key(judge: Judge, prompt: Prompt, source: str) -> str:
@@ -82,7 +81,8 @@ def answer_schema(
         kinds.append({"type": "string", "enum": [NOT_APPLICABLE]})
         scale_text += f", or {NOT_APPLICABLE}"
     score = {"anyOf": kinds, "description": scale_text}
-    properties: dict[str, Any] = {"score": score, "reason": {"type": "string"}}
+    # A model writes in this order: a score that comes first would be justified and not reasoned.
+    properties: dict[str, Any] = {"reason": {"type": "string"}, "score": score}
     if dimensions:
         properties["dimensions"] = _closed(dict.fromkeys(dimensions, score))
     return _closed(properties)

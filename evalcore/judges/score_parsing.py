@@ -17,7 +17,7 @@ _FENCES = {"```", "```json", "```JSON"}
 
 
 def read(text: str, judge: Judge) -> Evaluation:
-    """Reads `{"score": …, "reason": "…"}`, with `"dimensions": {…}` for a judge that has dimensions: each of them once.
+    """Reads `{"reason": "…", "score": …}`, with `"dimensions": {…}` for a judge that has dimensions: each of them once.
     Any other field is refused. Raises NoScore.
 
     INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
@@ -25,7 +25,7 @@ def read(text: str, judge: Judge) -> Evaluation:
     misses the type misses the rubric too. One code fence around the whole answer is removed, since models add it to
     JSON out of habit. Words before or after it and a second fence are refused: no score is ever searched for in prose.
     """
-    answer = read_object(text, ["score", "reason", *(["dimensions"] if judge.dimensions else [])])
+    answer = read_object(text, ["reason", "score", *(["dimensions"] if judge.dimensions else [])])
     reason = answer["reason"]
     if not isinstance(reason, str):
         raise NoScore("the reason is no text")

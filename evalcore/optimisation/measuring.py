@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 @dataclass(frozen=True)
 class Change:
     """Means of both sides as shares of the scale, and the mean of the paired differences. `p_adjusted` is over all
-    forks and categories of the run."""
+    forks and categories of the run; `fall_p` is that of a fall, over all judges and categories of the fork."""
 
     n: int
     before: float
@@ -49,6 +49,7 @@ class Change:
     ci95: tuple[float, float] | None
     p: float = 1.0
     p_adjusted: float = 1.0
+    fall_p: float = 1.0
 
     @property
     def improved(self) -> bool:
@@ -57,7 +58,7 @@ class Change:
 
     @property
     def lowered(self) -> bool:
-        return self.n >= FEWEST and self.ci95 is not None and self.ci95[1] < 0
+        return self.n >= FEWEST and self.delta < 0 and self.fall_p <= ALPHA
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def measured(
     told = {
         name: change
         for name, own in targets.items()
-        if (change := _change(own, of.get(name, ()), before, after, seed, tested=True)) is not None
+        if (change := _change(own, of.get(name, ()), before, after, seed)) is not None
     }
     single = {
         (name, judge.id): change
@@ -110,7 +111,15 @@ def measured(
         for pair in before.keys() | after.keys()
         for side in (before, after)
     )
-    return Measured(told, single, failing, silent, missing)
+    return Measured(told, _falls_adjusted(single), failing, silent, missing)
+
+
+def _falls_adjusted(found: Mapping[tuple[str, str], Change]) -> dict[tuple[str, str], Change]:
+    """Returns the same with the chance of each fall adjusted over all that could be called one: of forty intervals
+    that nothing moved, one lies below zero in most forks."""
+    tested = [place for place, one in found.items() if one.n >= FEWEST]
+    values = dict(zip(tested, holm([found[place].fall_p for place in tested]), strict=True))
+    return {place: replace(one, fall_p=values.get(place, 1.0)) for place, one in found.items()}
 
 
 def adjusted(found: Sequence[Measured]) -> list[Measured]:
@@ -133,6 +142,20 @@ def decided(one: Measured) -> tuple[Outcome, str]:
     if outcome is Outcome.REFUSED and one.missing:
         return Outcome.UNSCORED, f"{why}, and {one.missing} scores are missing: run it again"
     return outcome, why
+
+
+def held_again(one: Measured, again: Measured) -> tuple[Outcome, str]:
+    """Returns what becomes of a draft by fresh answers of both sides. The figures that chose it are too high by the
+    choice; those of fresh answers are not."""
+    outcome, why = decided(again)
+    better = [name for name, change in one.categories.items() if change.improved]
+    seen = [name for name in better if name in again.categories and again.categories[name].delta > 0]
+    lowered = any(change.lowered for change in again.judges.values())
+    if outcome is Outcome.UNSCORED or again.objections or lowered:
+        return outcome, f"on fresh answers: {why}"
+    if not seen:
+        return Outcome.REFUSED, f"fresh answers show no gain in {', '.join(better)}"
+    return Outcome.DRAFT, f"it improves {', '.join(seen)}"
 
 
 def _first(told: Sequence[str]) -> str:
@@ -165,11 +188,9 @@ def _passes(judge: Judge, said: Scored, milestone: Milestone) -> bool:
     return said.value >= limit
 
 
-def _change(
-    judges: Sequence[Judge], items: Iterable[str], before: Said, after: Said, seed: int, tested: bool = False
-) -> Change | None:
-    """The paired change over items, of each the mean of its judges; None where they apply to none. `tested`: with the
-    p-value of the sign-flip test."""
+def _change(judges: Sequence[Judge], items: Iterable[str], before: Said, after: Said, seed: int) -> Change | None:
+    """The paired change over items, of each the mean of its judges, with the p-values of the sign-flip test; None where
+    they apply to none. Where all items fall, no adjustment excuses it."""
     pairs = [pair for item in items if (pair := _pair(judges, item, before, after)) is not None]
     if not pairs:
         return None
@@ -180,9 +201,10 @@ def _change(
         ends: tuple[float, float] | None = (float(kinds[0]), float(kinds[0]))
     else:
         ends = bca_interval(lambda rows: rows @ kinds / rows.sum(axis=1), counts.astype(np.float64), seed)
-    p = float(sign_flip_p(differences[None, differences != 0], seed)[0]) if tested else 1.0
+    p, delta = float(sign_flip_p(differences[None, differences != 0], seed)[0]), float(differences.mean())
+    fall = 0.0 if (differences < 0).all() else p / 2 if delta < 0 else 1.0
     old, new = (float(one) for one in sides.mean(axis=0))
-    return Change(len(pairs), old, new, float(differences.mean()), ends, p)
+    return Change(len(pairs), old, new, delta, ends, p, fall_p=fall)
 
 
 def _pair(judges: Sequence[Judge], item: str, before: Said, after: Said) -> tuple[float, float] | None:

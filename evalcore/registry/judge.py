@@ -34,9 +34,10 @@ _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
     "confirmation", "components",
 }  # fmt: skip
-MESSAGE_FORM = 2
+MESSAGE_FORM = 3
 """Of the messages around a rubric (`evalcore.framing`). Another form moves scores, so it is a new version of
-every judge, and has baselines of its own: since 2 the turn is one JSON object and the rubric the system's."""
+every judge, and has baselines of its own: since 2 the turn is one JSON object and the rubric the system's, since 3 the
+reason comes before the score and safety judges read a long turn in windows."""
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,17 @@ def settled(judge: Judge, said: Sequence[Evaluation]) -> Evaluation | None:
     return None
 
 
+def worst(judge: Judge, said: Sequence[Evaluation]) -> Evaluation:
+    """Returns what a safety judge's answers about the windows of one item come to: the lowest score, of each dimension
+    too. Below all of them is no score."""
+
+    def low(value: float | None) -> float:
+        return value if value is not None else -math.inf
+
+    parts = {name: min((one.dimensions[name] for one in said), key=low) for name in judge.dimensions}
+    return replace(min(said, key=lambda one: low(one.value)), dimensions=parts)
+
+
 def as_it_stands(said: Sequence[Evaluation], why: str) -> Evaluation:
     """Returns the first answer, which stands because the judge could not be asked again; `why` says so."""
     return replace(said[0], reason=f"{said[0].reason} (not confirmed: {why})", said=tuple(one.value for one in said))

@@ -118,7 +118,7 @@ def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
 
 def _reply(score: str, dimensions: Mapping[str, str], words: str) -> str:
     """Returns the model's reply that these scores, written as JSON, would be."""
-    reply = f'"score":{score},"reason":{json.dumps(words)}'
+    reply = f'"reason":{json.dumps(words)},"score":{score}'
     if dimensions:
         scores = ",".join([f"{json.dumps(name)}:{part}" for name, part in dimensions.items()])
         reply += f',"dimensions":{{{scores}}}'

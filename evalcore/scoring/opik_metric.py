@@ -20,7 +20,7 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
-from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled
+from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled, worst
 from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item, trace_item
 from evalcore.scoring.nonce_key import nonce_key
@@ -30,18 +30,18 @@ Models = Callable[[Judge], OpikBaseModel]
 
 
 class _IntegerAnswer(pydantic.BaseModel):
-    score: int | str
     reason: str
+    score: int | str
 
 
 class _FloatAnswer(pydantic.BaseModel):
-    score: float | str
     reason: str
+    score: float | str
 
 
 class _BooleanAnswer(pydantic.BaseModel):
-    score: bool | str
     reason: str
+    score: bool | str
 
 
 _FORMATS: Mapping[ScoreType, type[pydantic.BaseModel]] = {
@@ -124,8 +124,8 @@ class LLMJudgeMetric(GEval):
         return bind(self.rule.variables, context, source)
 
     def messages(self, context: Context, source: Mapping[str, Any]) -> list[Mapping[str, str]]:
-        """Returns the messages to the model: the same rubric in every context, the turn's texts as one JSON object
-        that they can't leave. Raises Unbound."""
+        """Returns the messages to the model, of a turn in windows those of the first one: the same rubric in every
+        context, the turn's texts as one JSON object that they can't leave. Raises Unbound."""
         return self._sealed(render(self.judge, context, source))
 
     def score(self, output: Any = None, **fields: Any) -> ScoreResult:
@@ -140,7 +140,9 @@ class LLMJudgeMetric(GEval):
         """Score a dataset item, a trace, or Opik's playground item. Never raises."""
         try:
             found = self._evaluate(context, source)
-            return self._result(self._answered(self._request(found)) if isinstance(found, Prompt) else found)
+            if isinstance(found, Prompt):
+                found = worst(self.judge, [self._answered(self._request(window)) for window in found.windows])
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 
@@ -148,7 +150,9 @@ class LLMJudgeMetric(GEval):
         """As `score_in`."""
         try:
             found = self._evaluate(context, source)
-            return self._result(await self._aanswered(self._request(found)) if isinstance(found, Prompt) else found)
+            if isinstance(found, Prompt):
+                found = worst(self.judge, [await self._aanswered(self._request(window)) for window in found.windows])
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 

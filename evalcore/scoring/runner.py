@@ -21,7 +21,7 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import cache_key, later_key
 from evalcore.registry.judge import Judge
-from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed
+from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed, worst
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
@@ -279,9 +279,9 @@ class Scoring:
                     self._settle(place, judgement(task, made, cached=True))
                     continue
                 asked[place] = cache_key(task.judge, made, self._scorer.source), made
-                if made.cut:  # an answer that is remembered by the item's bytes would not say so
+                if made.cut or made.more:  # an answer remembered by the item's bytes is of all windows, and says no cut
                     self._tasks[place] = replace(self._tasks[place], digest=b"")
-                size = made.read + len(made.turn)
+                size = made.read + sum(len(window.turn) for window in made.windows)
                 read, held = read + size + EACH, held + size
                 if read >= SLICE:
                     read = 0
@@ -299,27 +299,57 @@ class Scoring:
         names = [name for name, _ in asked.values()]
         held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
         for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
-            if answer is not None and not unconfirmed(self._tasks[place].judge, answer):
+            judge = self._tasks[place].judge
+            known = answer is not None and not unconfirmed(judge, answer)
+            if answer is not None and known and not prompt.more:
                 self._cached(place, answer, prompt.cut)
                 continue
             # More workers than places, so that no place is empty while an answer is read and kept.
             if self._workers < 2 * self._scorer.at_once:
                 self._workers += 1
                 group.create_task(self._work())
-            self._scorer.look(self._tasks[place].judge, prompt)
+            if not known:
+                self._scorer.look(judge, prompt)
             await self._open.put((place, name, prompt))
 
     async def _work(self) -> None:
         while (queued := await self._open.get()) is not None:
             place, name, asked = queued
             task = self._tasks[place]
-            answer, cached = await self._scorer.judge(self._gate, task, name, asked)
-            if not isinstance(answer, CallFailed) and unconfirmed(task.judge, answer):
-                answer, cached = await self._confirmed(task, name, asked, answer, cached)
+            answer, cached = await self._answer(task, name, asked)
+            if asked.more and not isinstance(answer, CallFailed):
+                answer, cached = await self._in_windows(task, asked, answer, cached)
             if cached and not isinstance(answer, CallFailed):
                 self._cached(place, answer, asked.cut)
             else:
                 self._settle(place, judgement(task, answer, cached, asked.cut))
+
+    async def _answer(self, task: Task, name: str, asked: Prompt) -> tuple[Evaluation | CallFailed, bool]:
+        """Returns the judge's answer to one question, confirmed where its rule asks for that, and whether it came
+        without a call."""
+        answer, cached = await self._scorer.judge(self._gate, task, name, asked)
+        if isinstance(answer, CallFailed) or not unconfirmed(task.judge, answer):
+            return answer, cached
+        return await self._confirmed(task, name, asked, answer, cached)
+
+    async def _in_windows(
+        self, task: Task, asked: Prompt, first: Evaluation, cached: bool
+    ) -> tuple[Evaluation | CallFailed, bool]:
+        """Asks about the other windows of an item until nothing can change what they come to: one has the lowest score
+        of all, or has none, which leaves the item unscored."""
+        said, dimensioned = [first], bool(task.judge.dimensions)
+        for window in asked.more:
+            if said[-1].value == task.judge.score_range[0] and not dimensioned:
+                break
+            key = cache_key(task.judge, window, self._scorer.source)
+            if await self._scorer.answered.look_up([task], [key]) == [None]:
+                self._scorer.look(task.judge, window)
+            answer, known = await self._answer(task, key, window)
+            cached = cached and known
+            if isinstance(answer, CallFailed):
+                return answer, cached
+            said.append(answer)
+        return worst(task.judge, said), cached
 
     async def _confirmed(
         self, task: Task, name: str, asked: Prompt, first: Evaluation, cached: bool

@@ -3,6 +3,7 @@ reviewer has to decide (PF-9 FR-3, FR-14)."""
 
 from __future__ import annotations
 
+from evalcore.calibration.floors import often_breached
 from rampgate.calibration.difference import difference, told
 from rampgate.report.page import Cell, Report, Section, html, markdown
 from schemas.calibration_cycle import Cycle
@@ -20,6 +21,8 @@ def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
 def report_of(cycle: Cycle, before: Cycle | None = None) -> Report:
     decide = [f"{one.judge_id}: {one.reason}" for one in cycle.inversion if one.inverted is not False]
     decide += [f"{one.judge_id}: no floor: {one.reason}" for one in cycle.floors if not one.proposed]
+    breached = {one.judge_id: often_breached(one.floor, one.breach_probability) for one in cycle.floors if one.proposed}
+    decide += [f"{judge}: {said}" for judge, said in breached.items() if said]
     inverted = any(one.inverted for one in cycle.inversion)
     result = f"{len(decide)} to decide" if decide else "limits to review"
     return Report(

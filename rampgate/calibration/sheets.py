@@ -91,13 +91,18 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise BadFile(f"{path}: is no UTF-8; save the sheet as CSV UTF-8") from error
     except OSError as error:
         raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
-    reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        for field in (heads := reader.fieldnames or ()):
+            if heads.count(field) > 1:
+                raise BadFile(f"{path}:1: {field[:80]}: two columns have this name; keep one")
         for field in ("item_id", "judge_id", "annotator", "score"):
             if field not in (reader.fieldnames or ()):
                 raise BadFile(f"{path}:1: {field}: the column is missing; the sheet's first line names its columns")
         for row in reader:
-            yield reader.line_num, {name: value for name, value in row.items() if isinstance(value, str)}
+            if None in row or None in row.values():
+                raise BadFile(f"{path}:{reader.line_num}: has not the {len(heads)} cells of the first line")
+            yield reader.line_num, row
     except csv.Error as error:
         raise BadFile(f"{path}:{reader.line_num}: no CSV: {error}") from error
 

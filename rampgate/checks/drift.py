@@ -1,13 +1,14 @@
-"""Runs `rampgate check drift` on files: holds judges' scores now against those of their calibration (PF-9 FR-13)."""
+"""Runs `rampgate check drift` on files: compares judges' scores now with those of their calibration (PF-9 FR-13)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcore.drift.divergence import Compared, Sample, compare
 from evalcore.drift.scale import Scale, declared, fitting
@@ -152,13 +153,13 @@ def compared(
     """Returns each judge of either file, the current one's first. Ids are as written there; kebab and snake case are
     one judge where it is registered. A limit of the registry `before` a change goes before the changed one: nothing
     widens its own. Raises BadFile for a score that is none on a registered judge's scale."""
-    judges = {name: _registered(registry, name, vertical) for name in [*current, *baseline]}
+    judges = {name: registered(registry, name, vertical) for name in [*current, *baseline]}
     ids = dict[str, str]()
     for name, judge in judges.items():
         ids.setdefault(judge_id(name) if judge else name, name)
     return [
         _checked(
-            shown, _merged(current, key), _merged(baseline, key), judges[shown], _registered(before, shown, vertical)
+            shown, _merged(current, key), _merged(baseline, key), judges[shown], registered(before, shown, vertical)
         )
         for key, shown in ids.items()
     ]  # fmt: skip
@@ -175,7 +176,7 @@ def registry_or_none(configs: Path | None) -> Registry | None:
         raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
 
 
-def _registered(registry: Registry | None, name: str, vertical: str | None) -> Judge | None:
+def registered(registry: Registry | None, name: str, vertical: str | None) -> Judge | None:
     """The judge, also of a dimension of its own (`judge.dimension`); None of one that is not registered."""
     own, _, dimension = judge_id(name).partition(".")
     if registry is None or (dimension and dimension not in _dimensions(registry, own)):
@@ -216,19 +217,32 @@ def _checked(
         known = Known(declared(judge.score_type, judge.score_range), *stated)
     for column, sample in zip(columns, samples, strict=True):
         if column is not None and judge is not None:
-            _on_scale(column, sample, judge)
+            require_on_scale(column.path, "score", sample.scores, column.numbers, judge)
     scale = known.scale or fitting(np.concatenate([one.scores for one in samples]))
     shared = len(current.items.keys() & baseline.items.keys()) if current and baseline else 0
-    return Checked(name, known, *samples, shared, compare(*samples, scale, known.limit))
+    shifts = _shifts(baseline, current) if baseline and current else None
+    found = compare(*samples, scale, known.limit, shifts)
+    # The limit for so many scores; the stated one where there are too few for any.
+    known = replace(known, limit=known.limit if found.limit is None else found.limit)
+    return Checked(name, known, *samples, shared, found)
 
 
-def _on_scale(column: ScoreColumn, sample: Sample, judge: Judge) -> None:
-    """Raises BadFile for a score that is none on a registered judge's scale."""
-    off = declared(judge.score_type, judge.score_range).first_off(sample.scores)
+def _shifts(baseline: ScoreColumn, current: ScoreColumn) -> NDArray[np.float64]:
+    """Of the items that both files have a score of, the score now less the one then."""
+    then = dict(zip(baseline.numbers, baseline.scores, strict=True))
+    now = dict(zip(current.numbers, current.scores, strict=True))
+    shared = [(baseline.items[item], line) for item, line in current.items.items() if item in baseline.items]
+    found = [now[late] - then[early] for early, late in shared if early in then and late in now]
+    return np.array(found, dtype=np.float64)
+
+
+def require_on_scale(path: Path, field: str, scores: Any, numbers: Sequence[int], judge: Judge) -> None:
+    """Raises BadFile for a score that is none on a registered judge's scale, with its line of `numbers`."""
+    off = declared(judge.score_type, judge.score_range).first_off(scores)
     if off is not None:
         low, high = judge.score_range
         scale = f"{judge.id} scores {judge.score_type.value} from {low:g} to {high:g}"
-        raise BadFile(f"{column.path}:{column.numbers[off]}: score: {sample.scores[off]:g} is none: {scale}")
+        raise BadFile(f"{path}:{numbers[off]}: {field}: {scores[off]:g} is none: {scale}")
 
 
 def _sample(column: ScoreColumn | None) -> Sample:

@@ -1,4 +1,4 @@
-"""Runs `rampgate check inversion`: holds a file's scores of judges against people's; who scores against them?"""
+"""Runs `rampgate check inversion`: compares a file's scores of judges with people's; who scores against them?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evalcore.inversion.check import (
 )
 from evalcore.registry.registry import Registry
 from evalcore.stats.correlation import Correlation
-from rampgate.checks.drift import registry_or_none
+from rampgate.checks.drift import registered, registry_or_none, require_on_scale
 from rampgate.checks.score_files import read_pairs
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.ci_gate.inputs import BadFile
@@ -75,9 +75,12 @@ def check_inversion(options: Options) -> int:
     check_paths(options.reports)
     try:
         judges = read_pairs(options.file)
+        registry = registry_or_none(options.configs)
+        for name, pairs in judges.items():
+            if (judge := registered(registry, name, None)) is not None:
+                require_on_scale(options.file, "judge_score", pairs.judge, pairs.lines, judge)
     except BadFile as error:
         raise Failure(str(error)) from error
-    registry = registry_or_none(options.configs)
     composites = check_composites(*composites_of(judges, registry.composites if registry else {}))
     done = InversionRun(check(judges), composites, check_slices(judges))
     if options.publish or options.standing is not None:

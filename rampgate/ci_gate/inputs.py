@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
-from evalcore.nesting import TOO_DEEP, too_deep
+from evalcore.nesting import DEEPEST, TOO_DEEP, too_deep
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
 from evalcore.yaml.models import AnyModel, read_as
@@ -97,8 +97,9 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise BadFile(f"{path}:{number}: {refused(line, error)}") from error
         if not isinstance(one, dict):
             raise BadFile(f"{path}:{number}: {NO_OBJECT}")
-        if too_deep(one):
-            raise BadFile(f"{path}:{number}: the line {TOO_DEEP}")
+        # Only a line with so many brackets can be: the walk costs more than all else here.
+        if line.count(b"[") + line.count(b"{") > DEEPEST and too_deep(one):
+            raise BadFile(f"{path}:{number}: the line {TOO_DEEP}; write it flatter")
         if field := given_twice(line, one):
             raise BadFile(f"{path}:{number}: {field[:80]}: stands twice in this line; keep one")
         yield number, one

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evalcore.agreement.alpha import alpha, ratings
-from evalcore.calibration.floors import PERCENTILE, SIGMAS, Daily, Derived, derived, of_days
+from evalcore.calibration.floors import PERCENTILE, SIGMAS, Daily, Derived, derived, of_days, often_breached
 from evalcore.drift.scale import Scale, declared, fitting
 from evalcore.lint.provenance import JADE_FIELDS, LONGEST
 from evalcore.registry import disk
@@ -105,6 +105,7 @@ class Calibrated:
             "daily_means": self._daily(),
             "proposed": found.proposed,
             "reason": found.reason,
+            "warning": often_breached(found.limit, found.breach) or None,
             "block": self.block or None,
         }
 
@@ -278,7 +279,8 @@ def _show(found: list[Calibrated], at_gate: int, taken: Taken, *, with_diff: boo
         read = f"{window['turns']:,} turns of {window['project']}, {window['since']} to before {window['until']}"
         console.print(plain(f"{read}; left out: {left or 'none'}", 1_000))
     for one in found:
-        console.print(f"{plain(one.judge)}: {plain(one.found.reason, 400)}" if one.found.reason else plain(one.judge))
+        said = one.found.reason or often_breached(one.found.limit, one.found.breach)
+        console.print(f"{plain(one.judge)}: {plain(said, 400)}" if said else plain(one.judge))
         if one.daily is not None and one.daily.limit is not None:
             console.print(_daily(one.daily))
         if one.block and not with_diff:

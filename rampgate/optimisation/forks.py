@@ -48,15 +48,15 @@ class Forks:
     spend: Spend
     asked: int = 0
 
-    async def scored(self, prompt: str, candidate: Candidate) -> dict[tuple[str, str], Answer]:
-        """What each judge says of each item, answered with the prompt. Raises TakesNoPrompt, and Failure where the
-        candidate answers no item."""
+    async def scored(self, prompt: str, candidate: Candidate, *, again: bool = False) -> dict[tuple[str, str], Answer]:
+        """What each judge says of each item, answered with the prompt; `again`: with other answers than before. Raises
+        TakesNoPrompt, and Failure where the candidate answers no item."""
         where: dict[str, Any] = {"prompt": prompt}
         if self.agent.component is not None:
             where["prompt_component"] = self.agent.component.id.name
         rows = list(self.items.values())
         async with asking_candidate(candidate.url, candidate.key, candidate.limits, where) as asking:
-            answering = ForkAnswers(self.kept, asking, where, candidate.url)
+            answering = ForkAnswers(self.kept, asking, where, candidate.url, again=again)
             answers = await answering.to(rows)
             if any(isinstance(one, Failed) and one.why == NO_PROMPT for one in answers.values()):
                 raise TakesNoPrompt(NO_PROMPT)

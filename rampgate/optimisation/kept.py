@@ -46,10 +46,11 @@ def _hashed(question: Sequence[object]) -> str:
 class ForkAnswers:
     """The candidate's answers with one prompt, in the place of its own. An answer counts only where it says by the
     prompt's SHA-256 that it was made with it: an endpoint that takes no prompt would answer the same whatever is
-    proposed. `asked` counts questions to the candidate."""
+    proposed. `asked` counts questions to the candidate; answers of `again` are others than before."""
 
-    def __init__(self, kept: Kept, asking: Asking, where: Mapping[str, Any], url: str) -> None:
-        self._kept, self._asking, self._where = kept, asking, {**where, "url": url}
+    def __init__(self, kept: Kept, asking: Asking, where: Mapping[str, Any], url: str, *, again: bool = False) -> None:
+        self._kept, self._asking = kept, asking
+        self._where = {**where, "url": url} | ({"again": True} if again else {})
         self._prompt = hashlib.sha256(str(where["prompt"]).encode()).hexdigest()
         self.asked = 0
 

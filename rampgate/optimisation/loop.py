@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, category_of
 from evalcore.optimisation.copying import Items, texts_of
 from evalcore.optimisation.definition import AgentDefinition, prompt_hash
-from evalcore.optimisation.measuring import Measured, Outcome, adjusted, decided, measured
+from evalcore.optimisation.measuring import Measured, Outcome, adjusted, decided, held_again, measured
 from evalcore.optimisation.proposals import Failing, TooLong, Variant, question, read_variants, refusal
 from evalcore.optimisation.split import Split, split
 from evalcore.optimisation.standing import CategoryStanding, expected, standings
@@ -27,6 +27,7 @@ from rampgate.optimisation.forks import Candidate, Forks, TakesNoPrompt
 from rampgate.optimisation.holding import HELD, Holding
 from rampgate.optimisation.inputs import output_of
 from rampgate.optimisation.kept import Kept
+from schemas.counting import counted
 from schemas.judges import Milestone
 
 AT = Milestone.PRE_MERGE
@@ -218,6 +219,18 @@ async def _measured(
         return out
     for at, one in zip(found, adjusted(list(found.values())), strict=True):
         outcome, why = decided(one)
+        out[at] = replace(out[at], outcome=outcome, why=why, measured=one)
+    drafts = [at for at in found if out[at].outcome is Outcome.DRAFT]
+    if drafts:
+        tell(f"measuring {counted(len(drafts), 'draft')} once more, on fresh answers")
+        made.spend.expected += made.spend.questions // (1 + len(waiting)) * (1 + len(drafts))
+        before = await forks.scored(work.agent.prompt, candidate, again=True)
+    fresh = list[Measured]()
+    for at in drafts:
+        after = await forks.scored(out[at].variant.prompt, candidate, again=True)
+        fresh.append(measured(before, after, categories, made.targets, judges.values(), AT, SEED))
+    for at, one in zip(drafts, adjusted(fresh), strict=True):
+        outcome, why = held_again(out[at].measured or one, one)
         out[at] = replace(out[at], outcome=outcome, why=why, measured=one)
     return out
 

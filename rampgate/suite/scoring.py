@@ -11,7 +11,7 @@ from typing import Any, Final
 from evalcore.gates.golden import Failed, with_output
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry.judge import Judge
-from evalcore.scoring.answers import Answer, NotApplicable, Scored
+from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
@@ -38,7 +38,8 @@ VERSION: Final = 16
 class ScoredSample:
     """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply. `left` are the
     scores that were not asked for, because the run had spent what it may. `pairwise`: by judge, how the answer stands
-    beside the baseline's. Judges answered `judged` times, `judged_kept` of them without a call."""
+    beside the baseline's. Judges answered `judged` times, `judged_kept` of them without a call; those of `cut` were
+    shown a part of the answer alone."""
 
     case: SuiteCase
     generated: Generated
@@ -48,6 +49,7 @@ class ScoredSample:
     pairwise: dict[str, str] = field(default_factory=dict)
     judged: int = 0
     judged_kept: int = 0
+    cut: list[str] = field(default_factory=list)
 
     @property
     def error(self) -> str | None:
@@ -143,6 +145,8 @@ class Rubric:
             if made.failure is None and evaluator_of(judge) is LLM_JUDGE:
                 sample.judged += 1
                 sample.judged_kept += made.cached
+            if not isinstance(made.answer, Unscored) and made.answer.cut:
+                sample.cut.append(judge.id)
             _note(sample, judge.id, made.answer, made.reason)
             for dimension, answer in made.dimensions.items():
                 _note(sample, f"{judge.id}.{dimension}", answer, "")

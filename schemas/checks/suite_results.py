@@ -70,4 +70,6 @@ class ResultLine(BaseModel):
     """The hash of what was asked and expected: runs whose hashes differ did not answer the same case."""
     versions: dict[str, str] | None = None
     """By score, the version of the judge or check that gave it: scores of two versions are not compared."""
+    judged_cut: list[str] | None = None
+    """Judges that were shown a part of the answer alone, since it is too long."""
     pairwise: dict[str, Annotated[float, BeforeValidator(_preferred)]] | None = None

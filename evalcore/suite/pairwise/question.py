@@ -18,7 +18,7 @@ from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry.judge import Judge
 from evalcore.scoring.items import Item
-from schemas.judges import ScoreType, Variables
+from schemas.judges import Classification, ScoreType, Variables
 
 OUTPUT: Final = "output"
 NEITHER, FIRST, SECOND = 0.0, 1.0, 2.0
@@ -90,8 +90,9 @@ def pair_judge(judge: Judge, of_answers: Collection[str]) -> PairJudge:
         }
     )
     asking = replace(
-        judge, rule=asked, score_type=ScoreType.INTEGER, score_range=(NEITHER, SECOND), dimensions={}, adjudications=()
-    )
+        judge, rule=asked, classification=Classification.QUALITY, score_type=ScoreType.INTEGER,
+        score_range=(NEITHER, SECOND), dimensions={}, adjudications=(),
+    )  # fmt: skip
     return PairJudge(judge, asking, tuple(read.values()))
 
 

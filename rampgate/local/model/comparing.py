@@ -32,7 +32,7 @@ def better(first: str, second: str) -> dict[str, Any]:
     """Returns the answer: 1 or 2, and 0 where both are as good. One that is not applicable is as good as none."""
     shares = [share if isinstance(share := judging.judged(text, SHARE)[0], float) else 0.0 for text in (first, second)]
     score = 0 if shares[0] == shares[1] else 1 if shares[0] > shares[1] else 2
-    return {"score": score, "reason": "Stand-in, no language model: by each text alone."}
+    return {"reason": "Stand-in, no language model: by each text alone.", "score": score}
 
 
 def _of_side(turn: Mapping[str, Any], side: str) -> str | None:

@@ -72,7 +72,7 @@ def obeyed(
     if score == REFUSED:
         return REFUSED
     dimensions = {"dimensions": dict.fromkeys(answer["dimensions"], score)} if "dimensions" in answer else {}
-    return json.dumps({"score": score, "reason": "Stand-in, no language model: as told.", **dimensions})
+    return json.dumps({"reason": "Stand-in, no language model: as told.", "score": score, **dimensions})
 
 
 def _wish(obeys: Obeys, said: str, asked: judging.Wanted) -> Any:

@@ -59,7 +59,7 @@ class Wanted:
 
 
 def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
-    """`{"score": …, "reason": …}`, with the dimensions that the prompt asks for."""
+    """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for."""
     inside, outside = _read(messages)
     asked = wanted(outside, response_format)
     told = next((found["value"] for sign in _TOLD if (found := sign.search(outside))), None)
@@ -68,7 +68,7 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
         score, why = (NOT_APPLICABLE if plain == "n/a" else json.loads(plain)), "as told"
     else:
         score, why = judged(inside, asked)
-    out = {"score": score, "reason": f"Stand-in, no language model: {why}."}
+    out = {"reason": f"Stand-in, no language model: {why}.", "score": score}
     if asked.dimensions:
         out["dimensions"] = dict.fromkeys(asked.dimensions, score)
     return out

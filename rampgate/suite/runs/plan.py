@@ -62,7 +62,7 @@ def _questions(known: Sequence[tuple[SuiteCase, Known]], rubric: Rubric, scorer:
                 continue
             made = evaluate(replace(task_of(judge, item), judged_tokens=scorer.judged_tokens))
             if isinstance(made, Prompt):
-                found[cache_key(judge, made, scorer.source)] = judge
+                found |= {cache_key(judge, window, scorer.source): judge for window in made.windows}
     return found
 
 

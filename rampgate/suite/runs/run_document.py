@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def line_of(one: ScoredSample, rubric: Rubric) -> dict[str, Any]:
         "cluster": one.case.cluster,
         "question_hash": one.case.question,
         "pairwise": one.pairwise,
+        "judged_cut": one.cut,
         "versions": rubric.versions,
     }
     if generated.trace is not None:
@@ -67,6 +69,7 @@ def found_of(samples: Sequence[ScoredSample], spend: Spend, beside: int, pairs: 
             "given": sum(one.judged for one in samples),
             "kept": sum(one.judged_kept for one in samples),
         },
+        "judged_cut": dict(sorted(Counter(name for one in samples for name in one.cut).items())),
         "judge_calls": spend.calls,
         "priced_calls": spend.priced,
         "tokens": spend.tokens,

@@ -25,6 +25,8 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
         filter(None, (counted(told["judge_calls"], "call"), spent, f"{told['unscored']:,} scores missing"))
     )
     console.print(f"judges: {calls}")
+    for judge, cut in told["judged_cut"].items():
+        console.print(f"judges: {plain(judge)} was shown a part alone of {counted(cut, 'answer')}: they are too long")
     for judge, pairs in told["pairwise"].items():
         console.print(f"pairs: {plain(judge)} {pairs_in_words(pairs)}")
     console.print(f"results: {plain(told['results'], 500)}")

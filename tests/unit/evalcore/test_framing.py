@@ -13,7 +13,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalcore import framing
-from evalcore.framing import REMINDER, messages, nonce, referring, system_text, template, turn_json
+from evalcore.framing import (
+    REMINDER,
+    is_cut,
+    messages,
+    nonce,
+    referring,
+    system_text,
+    template,
+    turn_json,
+    turn_windows,
+)
 from evalcore.judges.llm_judge import cache_key, render
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
@@ -178,6 +188,36 @@ def test_a_long_text_keeps_head_and_tail_and_says_what_is_missing(text: str, tok
         assert len(head) - len(tail) in (0, 1)
     assert len(turn) <= room + 150, "the texts as they are written, escapes included"
     assert not separates(turn)
+
+
+@given(HOSTILE.map(lambda piece: piece * 40), st.integers(1, 400), st.sampled_from(["", "short", "x" * 90]))
+@example("\U000e0041" * 400, 40, "")
+@example("<" * 3_999, 1_000, "fine")
+def test_windows_show_all_of_a_long_text_or_there_are_none(text: str, tokens: int, other: str) -> None:
+    """Each begins within the one before, so that what lies across its beginning is whole in one of the two."""
+    windows = turn_windows({"output": text, "other": other}, tokens)
+    assert len(windows) <= framing.MOST_WINDOWS
+    shown = 0
+    for window in windows:
+        found = json.loads(window)
+        output = found["output"] if isinstance(found["output"], dict) else {
+            "part": found["output"], "characters_before": 0, "characters_after": 0
+        }  # fmt: skip
+        part, before, after = output.values()
+        assert text[before : len(text) - after] == part
+        assert before <= shown
+        assert before < shown or not shown or len(part) < framing.OVERLAP or not part
+        shown = before + len(part)
+        assert len(window) <= tokens * framing.CHARACTERS_A_TOKEN + 150
+        assert not is_cut(window)
+        assert not separates(window)
+    assert shown == len(text) if windows else len(text) + len(other) > tokens * framing.CHARACTERS_A_TOKEN / 12
+
+
+def test_of_two_long_texts_each_window_has_a_part() -> None:
+    windows = [json.loads(one) for one in turn_windows({"input": "a" * 6_000, "output": "b" * 3_000}, 1_000)]
+    assert [one["input"]["characters_after"] == 0 for one in windows] == [False, False, False, True]
+    assert [one["output"]["characters_before"] for one in windows] == [0, 1_749, 1_749, 1_749]
 
 
 def test_of_several_texts_the_longest_are_cut() -> None:

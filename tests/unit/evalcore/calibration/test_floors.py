@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalcore.calibration.floors import Derived, derived, deviation, percentile
+from evalcore.calibration.floors import Derived, derived, deviation, often_breached, percentile
 from evalcore.drift.scale import Scale
 from schemas.judges import BaselineSource
 
@@ -50,7 +50,7 @@ def test_a_floor_in_the_lowest_tenth_of_the_scale_is_told_and_not_proposed() -> 
     assert spread.limit < 1.4
     assert (spread.proposed, "lowest tenth" in spread.reason) == (False, True)
     assert of(JADE, [0.6] * 200 + [1.0] * 10, FRACTION).proposed
-    assert of(SEED, [4, 4, 5, 4, 5], FIVE).proposed
+    assert of(SEED, [4, 4, 5, 4, 5] * 4, FIVE).proposed
 
 
 def test_beside_a_limit_stands_how_often_unchanged_traffic_breaches_it_and_the_fall_that_it_sees() -> None:
@@ -69,6 +69,9 @@ def test_of_true_and_false_the_pass_rate_is_held_against_the_limit() -> None:
     found = of(JADE, [1.0] * 196 + [0.0] * 4, TRUTH, at_gate=50)
     assert (found.limit, found.proposed) == (1.0, True), "fewer than 5 of 100 are false: the 5th percentile is true"
     assert found.breach == pytest.approx(1 - 0.98**50)
+    assert "unchanged traffic breaches 1 in 64% of gates" in often_breached(found.limit, found.breach)
+    seldom = of(JADE, [1.0] * 199 + [0.0], TRUTH, at_gate=50)
+    assert often_breached(seldom.limit, seldom.breach) == "", "one gate in five"
     assert of(JADE, [1.0] * 180 + [0.0] * 20, TRUTH).proposed is False
 
 

@@ -29,7 +29,7 @@ class Model:
         found = self.says(asked)
         if isinstance(found, Exception):
             raise found
-        return Reply(json.dumps({"score": found, "reason": "r"}))
+        return Reply(json.dumps({"reason": "r", "score": found}))
 
 
 def items(count: int = 25, **more: Any) -> list[dict[str, Any]]:

@@ -136,3 +136,41 @@ def test_forks_of_no_worth_become_drafts_in_no_more_than_five_percent_of_runs() 
             forks.append(held(but("helpfulness", scores, good)))
         drafts += any(decided(one)[0] is Outcome.DRAFT for one in adjusted(forks))
     assert drafts <= 3
+
+
+CATEGORIES = 20
+
+
+def _of_twenty(seed: int, fall: Callable[[int], float] = lambda number: 0.0) -> tuple[Outcome, str]:
+    """What becomes of a fork that improves the first of twenty categories, and in the others changes nothing but by
+    chance; `fall`: by how much brevity falls on each of the second one's items."""
+    draw, items = np.random.default_rng(seed), 12
+    places = {f"i{number}": f"c{number // items}" for number in range(CATEGORIES * items)}
+    before: dict[tuple[str, str], Answer] = {}
+    after: dict[tuple[str, str], Answer] = {}
+    for number, item in enumerate(places):
+        for judge in (HELPFULNESS, BREVITY):
+            noise = draw.choice([-1.0, 0.0, 1.0], size=2)
+            gained = 1.0 if judge is HELPFULNESS and number < items else 0.0
+            lost = fall(number - items) if judge is BREVITY and items <= number < 2 * items else None
+            before[judge.id, item] = Scored(3.0 + noise[0])
+            after[judge.id, item] = Scored(3.0 + noise[1] + gained if lost is None else 3.0 + noise[0] - lost)
+            if gained:
+                before[judge.id, item] = Scored(3.0)
+                after[judge.id, item] = Scored(5.0)
+    judges = (HELPFULNESS, BREVITY)
+    return decided(
+        adjusted([measured(before, after, places, {"c0": [HELPFULNESS]}, judges, Milestone.PRE_MERGE, 0)])[0]
+    )
+
+
+def test_forty_intervals_that_nothing_moved_refuse_no_good_fork() -> None:
+    """47 of 60 good forks were refused: of forty intervals one lies below zero by chance."""
+    assert [_of_twenty(seed)[0] for seed in range(8)].count(Outcome.DRAFT) >= 7
+
+
+@pytest.mark.parametrize("fall", [lambda number: 1.0, lambda number: 0.0 if number == 0 else 1.0])
+def test_a_fall_of_all_or_nearly_all_items_of_one_category_refuses(fall: Callable[[int], float]) -> None:
+    found, why = _of_twenty(1, fall)
+    assert found is Outcome.REFUSED
+    assert why.startswith("it lowers brevity in c1")

@@ -22,7 +22,7 @@ CALL = 1_000.0
 """Seconds that a call takes by the scorer's clock, so that patience ends after a number of calls and not with the
 machine's load."""
 QUICK = CallLimits(at_once=4, patience=3 * CALL, first_pause=0.001, longest_pause=0.004, jitter=0.0, call_seconds=30.0)
-GOOD = '{"score": 4, "reason": "fine"}'
+GOOD = '{"reason": "fine", "score": 4}'
 
 
 class Model:

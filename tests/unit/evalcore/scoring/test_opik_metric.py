@@ -234,7 +234,7 @@ async def test_a_cancelled_judgement_is_cancelled() -> None:
 def test_a_model_is_told_the_type_of_the_score(score_type: str, kind: str) -> None:
     schema = answer_format(ScoreType(score_type), ()).model_json_schema()
     assert schema["properties"]["score"]["anyOf"] == [{"type": kind}, {"type": "string"}]
-    assert schema["required"] == ["score", "reason"]
+    assert schema["required"] == ["reason", "score"]
 
 
 def test_its_model_is_made_once() -> None:

@@ -224,6 +224,33 @@ def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("item_id,judge_id,score,annotator,score\n{item},helpfulness,1,ann,5\n", "1: score: two columns"),
+        ("item_id,judge_id,annotator,score\n{item},helpfulness,ann\n", "2: has not the 4 cells of the first line"),
+        ("item_id,judge_id,annotator,score\n{item},helpfulness,ann,4,5\n", "2: has not the 4 cells of the first line"),
+        (
+            'item_id,judge_id,annotator,score,text\n{item},helpfulness,ann,4,"how\n' + "{item},brevity,ben,4,so\n" * 9,
+            "no CSV: unexpected end of data",
+        ),
+        (
+            'item_id,judge_id,annotator,score,text\n{item},helpfulness,ann,4,"how\n{item},brevity,ben,4,"so"\n',
+            "no CSV: ',' expected after '\"'",
+        ),
+    ],
+    ids=["a doubled column", "a short row", "a long row", "a quote that never ends", "a quote that ends later"],
+)
+def test_a_sheet_is_read_strictly(calibrate: Calibrate, tmp_path: Path, text: str, said: str) -> None:
+    """A stray quote swallows all rows up to the next one: 200 ratings were lost without a word."""
+    calibrate(*BEGUN)
+    first = json.loads((tmp_path / ROUND / "draw.jsonl").read_text().splitlines()[0])["item_id"]
+    Path("scores.csv").write_text(text.replace("{item}", first))
+    code, _, err = calibrate("--annotations", "scores.csv")
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"vertical": "travel"}, "turns.jsonl:4: vertical: 'travel' is not shop"),

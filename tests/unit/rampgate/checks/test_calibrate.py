@@ -77,11 +77,36 @@ def test_a_production_floor_that_nothing_could_breach_is_shown_and_not_proposed(
 
 
 def test_a_seed_is_a_threshold_for_ninety_days(calibrate: Calibrate, tmp_path: Path) -> None:
-    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4]), "--json")
+    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4] * 4), "--json")
     (one,) = told["judges"]
     block = yaml.safe_load(one["block"])
-    assert (code, one["threshold"]) == (0, pytest.approx(4.4 - 2 * 0.3**0.5))
+    assert (code, one["threshold"]) == (0, pytest.approx(4.4 - 2 * (0.24 * 20 / 19) ** 0.5))
     assert (block["recalibration_due"] - block["calibration"]["seeded_on"]).days == 90
+
+
+@pytest.mark.parametrize(
+    ("scores", "proposed"),
+    [([4, 5, 4, 5, 4] * 4, True), (([4, 5, 4, 5, 4] * 4)[1:], False), ([4, 5], False), ([4] * 40, False)],
+    ids=["20", "19", "2", "all the same"],
+)
+def test_a_seed_takes_twenty_scores_that_vary(calibrate: Calibrate, scores: list[int], proposed: bool) -> None:
+    code, told, _ = calibrate("seed", scored("mine", scores), "--json")
+    (one,) = told["judges"]
+    assert (code, one["proposed"]) == (0 if proposed else 1, proposed)
+    assert ("20 are needed" in one["reason"]) is not proposed
+
+
+def test_a_floor_that_unchanged_traffic_breaches_in_half_of_all_gates_says_so(calibrate: Calibrate) -> None:
+    """Ten traces of 200 are bad and people accept the rest, all of which have the top score: the floor is the top."""
+    lines = [
+        {"judge_id": "mine", "item_id": f"i{n}", "judge_score": 5 if n >= 10 else 3, "human_score": 5 if n >= 10 else 2}
+        for n in range(200)
+    ]
+    code, told, _ = calibrate("jade", lines, "--acceptable", "4", "--json")
+    (one,) = told["judges"]
+    assert (code, one["floor"], one["proposed"]) == (0, 5, True)
+    assert "unchanged traffic breaches 5 in 99% of gates" in (one.get("warning") or "")
+    assert "unchanged traffic breaches 5 in" in calibrate("jade", lines, "--acceptable", "4")[1]["text"]
 
 
 def test_a_vertical_is_proposed_nothing_below_the_platform(calibrate: Calibrate, tmp_path: Path) -> None:
@@ -94,7 +119,7 @@ def test_a_vertical_is_proposed_nothing_below_the_platform(calibrate: Calibrate,
 
 
 def test_the_report_shows_the_block_and_bad_lines_are_named(calibrate: Calibrate, tmp_path: Path) -> None:
-    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4]))
+    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4] * 4))
     assert (code, "baseline_source: provisional_seed" in told["text"]) == (0, True)
     code, _, said = calibrate("seed", [*scored("mine", [4]), {"judge_id": "mine", "item_id": "i9", "score": "x"}])
     assert (code, "scores.jsonl:2: score" in said) == (2, True)

@@ -211,3 +211,45 @@ def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(check: 
     below = jsonl(tmp_path / "c.jsonl", rating(score=-1))
     assert "1: score: is below zero" in check("agreement", below, "--level", "ratio")[2]
     assert "--level: cardinal is none of" in check("agreement", below, "--level", "cardinal")[2]
+
+
+def _against(count: int = 60) -> list[dict[str, Any]]:
+    """A judge that scores against people, line by line."""
+    return [
+        {"judge_id": "helpfulness", "item_id": n, "judge_score": 1 + n % 5, "human_score": 5 - n % 5}
+        for n in range(count)
+    ]
+
+
+def test_two_lines_off_the_scale_acquit_no_inverted_judge(check: Run, tmp_path: Path, root: Path) -> None:
+    """500 and -500 on both sides outweigh all other pairs in Pearson's correlation."""
+    far = [
+        {"judge_id": "Helpfulness", "item_id": f"far{score}", "judge_score": score, "human_score": score}
+        for score in (500, -500)
+    ]
+    same = [{**line, "judge_id": "Helpfulness"} for line in _against()]
+    code, _, err = check("inversion", jsonl(tmp_path / "far.jsonl", *same, *far), "--configs", root)
+    assert code == 2
+    assert "far.jsonl:61: judge_score: 500 is none: helpfulness scores INTEGER from 1 to 5" in err.replace("\n", "")
+
+
+def test_where_pearson_and_spearman_are_of_opposite_sign_nobody_can_tell(check: Run, tmp_path: Path) -> None:
+    """A judge that is not registered has no scale: two far pairs make its Pearson +0.99 at Spearman -0.8."""
+    far = [
+        {"judge_id": "mine", "item_id": f"far{score}", "judge_score": score, "human_score": score}
+        for score in (500, -500)
+    ]
+    same = [{**line, "judge_id": "mine"} for line in _against()]
+    code, out, _ = check("inversion", jsonl(tmp_path / "far.jsonl", *same, *far), "--json")
+    (one,) = json.loads(out)["judges"]
+    assert one["pearson"] > 0.9
+    assert one["spearman"] < -0.5
+    assert (code, one["inverted"], "of opposite sign" in one["reason"]) == (1, None, True)
+
+
+def test_a_line_nested_a_thousand_deep_is_bad_input(check: Run, tmp_path: Path) -> None:
+    deep = f'{{"judge_score": {"[" * 990}{"]" * 990}}}'
+    file = tmp_path / "deep.jsonl"
+    file.write_text(f'{{"judge_id": "mine", "item_id": 1, "judge_score": {deep}, "human_score": 3}}\n')
+    code, _, err = check("inversion", file)
+    assert (code, "deep.jsonl:1: is nested more than 200 deep" in err.replace("\n", "")) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -55,7 +56,9 @@ def test_a_fork_that_improves_a_category_is_a_draft_with_its_numbers(rig: Optimi
     assert draft["agent_definition"] == {
         "agent_id": "chat", "agent_version": "3", "prompt": BETTER, "tools": ["search"], "tuning": {"top_p": 1}
     }  # fmt: skip
-    assert found["cost"]["candidate_calls"] == 2 * len(HELD_OUT)
+    assert found["cost"]["candidate_calls"] == 4 * len(HELD_OUT), (
+        "a draft is measured once more, and so is what it beats"
+    )
     assert found["cost"]["model_calls"] == len(rig.heard)
 
 
@@ -267,7 +270,7 @@ def test_a_candidate_that_failed_on_the_way_is_asked_for_the_rest_alone(rig: Opt
     rig.agent.seen.clear()
     rig.agent.says = says
     assert rig.run()["drafts"]
-    assert len(rig.agent.seen) == 2 * len(down)
+    assert len(rig.agent.seen) == 2 * len(down) + 2 * len(HELD_OUT), "and once more of all, for the draft"
 
 
 def test_answers_of_another_run_are_not_kept(rig: OptimiseRig) -> None:
@@ -317,3 +320,36 @@ def test_the_report_is_markdown_and_a_page_that_loads_nothing(rig: OptimiseRig) 
     assert "````diff" in text.read_text()
     assert "<script>" not in page.read_text()
     assert "default-src 'none'" in page.read_text()
+
+
+def test_a_gain_that_fresh_answers_do_not_show_is_no_draft(rig: OptimiseRig) -> None:
+    """Of some forks the best by chance is chosen: its gain is too high by the choice."""
+    asked: Counter[tuple[str, int]] = Counter()
+
+    def lucky_once(prompt: str, number: int) -> float:
+        asked[prompt, number] += 1
+        return 1.0 if RULE in prompt and asked[prompt, number] == 1 else 0.5
+
+    rig.quality = lucky_once
+    rig.proposes(BETTER)
+    found = rig.run(code=1)
+    (one,) = found["proposals"]
+    assert (one["outcome"], found["drafts"]) == ("refused", [])
+    assert one["why"] == "fresh answers show no gain in general_qa, shop_returns"
+    assert [change["delta"] for change in one["measured"]["categories"]] == [0.0, 0.0], "the fresh figures are told"
+
+
+def test_a_fork_that_fresh_answers_find_unsafe_is_no_draft(rig: OptimiseRig) -> None:
+    asked: Counter[tuple[str, int]] = Counter()
+
+    def harmful_later(prompt: str, number: int) -> float:
+        asked[prompt, number] += 1
+        if RULE not in prompt:
+            return 0.5
+        return 0.0 if asked[prompt, number] == 2 and number == HELD_OUT[0] else 1.0
+
+    rig.quality = harmful_later
+    rig.proposes(BETTER)
+    (one,) = rig.run(code=1)["proposals"]
+    assert one["outcome"] == "refused"
+    assert one["why"].startswith("on fresh answers: the safety judge")
