@@ -32,6 +32,7 @@ NAMED = 5
 """Failed items that a reason names."""
 LONGEST_ITEM = 64
 """Signs of an item's id in a verdict: those of a SHA-256."""
+_BY_ITEMS = (Code.FLOOR_BREACH, Code.BELOW_THRESHOLD, Code.REGRESSED)
 
 
 @dataclass(frozen=True)
@@ -223,16 +224,6 @@ def _applicable(name: str, one: Judged, p: float) -> Standing:
     return Standing(VerdictLevel.FAIL, Code.TOO_FEW_APPLICABLE, message)
 
 
-_BY_ITEMS = (Code.FLOOR_BREACH, Code.BELOW_THRESHOLD, Code.REGRESSED)
-
-
-def _failed(one: Judged) -> str:
-    """Names the items of which a BOOLEAN judge said false, which are traces on traffic; empty where there is none."""
-    failed = sorted(about.item[:LONGEST_ITEM] for about, value in one.answers.questioned if value <= 0.0)
-    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-    return f"false for {', '.join(failed[:NAMED])}{more}" if failed else ""
-
-
 def _shown_enough(name: str, one: Judged) -> Standing:
     """A judge that was not shown all of too many items can't say how good they are: what is left out of a padded text
     is where a fault would be put."""
@@ -252,6 +243,13 @@ def _said_once(outdated: Mapping[str, Standing]) -> str:
     said = f"main's baselines of {len(outdated)} judges are of their versions before a change of rubric, model or"
     said += f" binding, or of the form of all messages (now {MESSAGE_FORM}): nobody knows whether they regressed"
     return f"{said} ({', '.join(outdated)}); make the baselines again, or accept the shift"
+
+
+def _failed(one: Judged) -> str:
+    """Names the items of which a BOOLEAN judge said false, which are traces on traffic; empty where there is none."""
+    failed = sorted(about.item[:LONGEST_ITEM] for about, value in one.answers.questioned if value <= 0.0)
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return f"false for {', '.join(failed[:NAMED])}{more}" if failed else ""
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:

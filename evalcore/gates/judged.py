@@ -15,8 +15,8 @@ class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
     empty where it is not; `suspension` whether that blocks or warns. `standing` is what the limits rest on, and
     `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more; of
-    `cut_share` of them it may have been shown a part. `noise`: what was measured of the judge's disagreement with itself; `confirmation`: how often a failing answer of it is asked
-    for."""
+    `cut_share` of them it may have been shown a part. `noise`: what was measured of the judge's disagreement with
+    itself; `confirmation`: how often a failing answer of it is asked for."""
 
     answers: Answers
     limits: Limits

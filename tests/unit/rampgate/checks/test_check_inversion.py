@@ -252,4 +252,4 @@ def test_a_line_nested_a_thousand_deep_is_bad_input(check: Run, tmp_path: Path) 
     file = tmp_path / "deep.jsonl"
     file.write_text(f'{{"judge_id": "mine", "item_id": 1, "judge_score": {deep}, "human_score": 3}}\n')
     code, _, err = check("inversion", file)
-    assert (code, "deep.jsonl:1: is nested more than 200 deep" in err.replace("\n", "")) == (2, True)
+    assert (code, "deep.jsonl:1: the line is nested deeper than 100 levels" in err.replace("\n", "")) == (2, True)
