@@ -1,6 +1,6 @@
 """Asks a suite's gates about many simulated comparisons at once, by the very rules that decide of one. Pure.
 
-What a rule decides by (`Difference.worse`, `headline_worse`, `Pair.fails_more`, `suspicion`) is
+What a rule decides by (`Difference.worse`, `headline_worse`, `stands_in_fresh`, `Pair.newly_failing`, `suspicion`) is
 computed for all rows together; intervals, which decide nothing, are left out.
 """
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from evalcore.stats.bootstrap import standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
 from evalcore.suite.comparison import SEED, Difference
-from evalcore.suite.confirm import FRESH, suspicion
-from evalcore.suite.gates import ALWAYS, always_failed, headline_worse
+from evalcore.suite.confirm import ALWAYS, FRESH, always_failed, stands_in_fresh, suspicion
+from evalcore.suite.gates import headline_worse
 from evalcore.suite.pairing import Pair, Side
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def slice_worse(group: Group, deltas: Numbers) -> tuple[Truths, Numbers]:
 
 def slice_stands(group: Group, deltas: Numbers, seed: int = SEED) -> Truths:
     """Tells for each row of fresh samples' differences whether the slice is worse in them alone."""
-    found = [one.falls and one.p_value is not None and one.p_value < 0.10 for one in _tested(group, deltas, seed)]
-    return np.array(found, dtype=bool)
+    return np.array([stands_in_fresh(one) for one in _tested(group, deltas, seed)], dtype=bool)
 
 
 def all_worse(group: Group, deltas: Numbers, seed: int = SEED) -> Truths:
@@ -91,7 +90,7 @@ def newly_failing(baseline: NDArray[np.int64], candidate: NDArray[np.int64], sam
 
 def fails_always(candidate: NDArray[np.int64], samples: int) -> Truths:
     """Tells of each case, by how many samples failed, whether the candidate failed all, and these are enough."""
-    rule = np.array([always_failed(_pair(0, failing, samples)) for failing in range(samples + 1)])
+    rule = np.array([always_failed(_side(failing, samples)) for failing in range(samples + 1)])
     out: Truths = rule[candidate]
     return out
 
@@ -120,15 +119,15 @@ def _tested(group: Group, deltas: Numbers, seed: int) -> list[Difference]:
 def _suspect(samples: int) -> Truths:
     """What the rule says of each number of failures of the baseline (rows) and the candidate (columns)."""
     counts = range(samples + 1)
-    return np.array([[_pair(one, other, samples).fails_more() for other in counts] for one in counts])
+    return np.array([[_pair(one, other, samples).newly_failing() for other in counts] for one in counts])
 
 
 @cache
 def _blocks() -> Truths:
     counts = range(FRESH + 1)
     return np.array([
-        [[suspicion(_pair(0, failed, ALWAYS), _pair(one, other, FRESH)).stands for other in counts] for one in counts]
-        for failed in (1, ALWAYS)
+        [[suspicion("", _pair(one, other, FRESH), always).stands for other in counts] for one in counts]
+        for always in (0, ALWAYS)
     ])  # fmt: skip
 
 

@@ -231,5 +231,5 @@ class _Simulation:
         samples = min(float(np.mean(one.within)) * apart / n, total)
         errors, planted = Errors(samples, total - samples, apart, group.units), float(np.mean(one.planted))
         plain = float((drawn.plain(errors) < planted).mean())
-        shipped = float((drawn.confirmed(errors, errors.fresh(n)) < planted).mean()) if self._rules.confirm else plain
+        shipped = float((drawn.confirmed(errors, errors.fresh()) < planted).mean()) if self._rules.confirm else plain
         return Detection(group.name, n, planted, one.plain.rate(), one.shipped.rate(), plain, shipped)
