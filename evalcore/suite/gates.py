@@ -222,10 +222,9 @@ def _to_be_looked_at(paired: Paired, comparison: Comparison, seed: int) -> list[
     ):
         if left := [name for name in cases if name not in paired.unguarded]:
             out.append(SuiteReason(code, f"{_cases(left)} {what}: {named(left)}", cases=tuple(left)))
-    for name, one in comparison.slices.items():
-        if one.n == 0:
-            said = f"the slice {name!r} has no case that both sides have"
-            out.append(SuiteReason(SuiteCode.NOT_COMPARED, said, name))
+    for name in paired.apart:
+        said = f"the slice {name!r} has no case that both sides have"
+        out.append(SuiteReason(SuiteCode.NOT_COMPARED, said, name))
     return out
 
 

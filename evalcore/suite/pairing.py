@@ -74,7 +74,7 @@ class Paired:
     """Cases of both runs in the order of their ids, and the ids of those that are not compared. `removed`: of the
     baseline alone; `changed`: of both, that ask or expect something else by now; `unguarded`: those of both lists that
     are of safety on the baseline's side and that no one let go. `lost`: the baseline has the score, and the candidate
-    in no sample; they are among the pairs, as missing. `moved`: the candidate names another cluster. `present`: for
+    in no sample; they are among the pairs, as missing. `apart`: slices without a case of both; `moved`: the candidate names another cluster. `present`: for
     each case that lacks the score somewhere, which samples of both sides have it (1.0), and which don't."""
 
     score: str
@@ -88,6 +88,7 @@ class Paired:
     added: Sequence[str] = ()
     not_applicable: Sequence[str] = ()
     lost: Sequence[str] = ()
+    apart: Sequence[str] = ()
     moved: Sequence[str] = ()
     present: Sequence[Both] = ()
     unequal: Sequence[str] = ()
@@ -152,6 +153,7 @@ def paired(
         win = math.fsum(wins) / len(wins) if wins else None
         pairs.append(Pair(case_id, slices, one.cluster or case_id, sides[0], sides[1], win))
     every = [*baseline.values(), *candidate.values()]
+    common = {name for case in {*both} - {*changed} for name in baseline[case].slices | candidate[case].slices}
     return Paired(
         score, scale, pairs, sorted({name for case in every for name in case.slices}), safety,
         removed=removed,
@@ -162,6 +164,7 @@ def paired(
         added=sorted(candidate.keys() - baseline.keys()),
         not_applicable=not_applicable,
         lost=lost,
+        apart=sorted({name for case in every for name in case.slices} - common),
         moved=[pair.case_id for pair in pairs if (candidate[pair.case_id].cluster or pair.case_id) != pair.cluster],
         present=present,
         unequal=[pair.case_id for pair in pairs if len(pair.baseline.worst) != len(pair.candidate.worst)],

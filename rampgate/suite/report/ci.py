@@ -8,7 +8,7 @@ from evalcore.suite.gates import SuiteCode
 from rampgate.console import annotation, limited_annotations
 from rampgate.report.junit import Tested, junit
 from rampgate.suite.report.comparison import Told, blocking
-from rampgate.suite.report.outcome import NOT_YET, stopped
+from rampgate.suite.report.outcome import NOT_YET, beyond_smoke, stopped
 
 WHOLE = "all cases"
 SAFETY = "safety: no case fails that never did"
@@ -44,6 +44,8 @@ def commands(told: Told, name: str, run: Told) -> list[str]:
     if why is not None:
         level = "warning" if waits else "error"
         by_level[level].insert(0, annotation(level, title, f"{why.code}: {why.message}"))
+    if more := beyond_smoke(run):
+        by_level["warning"].append(annotation("warning", title, more))
     result = f"{told['said'] if why is None else why.words}: {told['cases']['compared']:,} cases compared"
     return [*limited_annotations(by_level, title), annotation("notice", title, result)]
 
