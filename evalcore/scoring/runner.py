@@ -20,7 +20,7 @@ from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import cache_key, later_key
-from evalcore.registry.judge import Judge
+from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
@@ -72,6 +72,8 @@ class Scorer:
         words: bool = False,
     ) -> None:
         self._words = words
+        self.each = False
+        """Whether each item is a question of its own, whatever its text: equal ones take a call each."""
         self.answered = RememberedAnswers(cache, words=words)
         self._key = nonce_key() if key is None else key
         self.look = look
@@ -268,6 +270,8 @@ class Scoring:
             asked, held = dict[int, tuple[str, Prompt]](), 0
             for place in chunk:
                 task = self._tasks[place]
+                if self._scorer.each:
+                    task = self._tasks[place] = replace(task, digest=b"")
                 known = self._scorer.answered.of_item(task)
                 if known is not None and not unconfirmed(task.judge, known):
                     self._cached(place, known)
@@ -278,7 +282,8 @@ class Scoring:
                 if not isinstance(made, Prompt):
                     self._settle(place, judgement(task, made, cached=True))
                     continue
-                asked[place] = cache_key(task.judge, made, self._scorer.source), made
+                name = cache_key(task.judge, made, self._scorer.source)
+                asked[place] = digest([name, task.item]) if self._scorer.each else name, made
                 if made.cut:  # an answer that is remembered by the item's bytes would not say so
                     self._tasks[place] = replace(self._tasks[place], digest=b"")
                 size = made.read + len(made.turn)
