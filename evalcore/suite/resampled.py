@@ -34,7 +34,7 @@ CODES: Final = {
     HEADLINE: SuiteCode.HEADLINE_REGRESSED,
     SAFETY: SuiteCode.SAFETY_REGRESSED,
 }
-WARNINGS: Final = frozenset[SuiteCode]()
+WARNINGS: Final = frozenset({SuiteCode.SLICE_NOT_CONFIRMED, SuiteCode.CASES_BROKEN})
 """What a fall comes to that is not confirmed; safety, whose cleared suspects are warned of, apart."""
 NOMINAL: Final = {SAFETY: 0.01, WARNING: 0.12, PULL_REQUEST: 0.07}
 """The share of unchanged candidates that may be blocked, or warned of."""
@@ -222,12 +222,12 @@ class Resampler:
         rules = self._rules
         pair = partial(paired, score=rules.score, scale=rules.scale, safety=rules.safety, safe_at=rules.safe_at)
         first = pair(baseline, candidate)
-        plain = judge(first, rules.seed)
+        plain = judge(first, rules.seed, intervals=False)
         doubted = doubt(plain, first)
         if not rules.confirm or not doubted.cases:
             return plain, plain
         again = excused(self.run(FRESH, doubted.cases), rules.score)
-        fresh = pair(again, self.run(FRESH, doubted.cases, broken))
+        fresh = pair(again, self.run(FRESH, doubted.cases, broken), fresh=True)
         then = pair({name: baseline[name] for name in doubted.cases}, again)
         return plain, confirmed(plain, doubted, fresh, then, rules.seed)[0]
 

@@ -203,7 +203,7 @@ def check_command(
     store: StoreOption = None,
     runs: Annotated[int, typer.Option(min=1, help="stored runs to look at, the last ones")] = 50,
     simulations: Annotated[
-        int, typer.Option(min=100, max=100_000, help="comparisons of an unchanged candidate, and of each broken one")
+        int, typer.Option(min=20, max=100_000, help="comparisons of an unchanged candidate, and of each broken one")
     ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="of what is drawn; the same, the same digits")] = 20_260_101,
     confirm: Annotated[
