@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from evalcore.stats.within_case import within_case_p
 from evalcore.suite.comparison import SEED, Comparison, Difference, compare
 from evalcore.suite.pairing import Pair, Paired
-from evalcore.suite.words import BLIND, SURE, Tested, Word, decided
+from evalcore.suite.words import SURE, Tested, Word, decided
 from schemas.counting import counted
 from schemas.verdicts import VerdictLevel
-
-if TYPE_CHECKING:
-    from evalcore.suite.power import Power
 
 SURE_OF_ABSENT = 0.01
 FAILURES = 2
@@ -87,8 +83,9 @@ class Judged:
         """Tells whether all cases differ by the sign-flip test, to either side."""
         return (p := self.comparison.headline.p_value) is not None and p < SURE
 
-    def word(self, name: str | None, power: Power | None, pairs: Sequence[Pair]) -> Word:
-        """The word of a slice with these cases, or of all cases: the worst that is known of it."""
+    def word(self, name: str | None, pairs: Sequence[Pair], *, blind: bool) -> Word:
+        """The word of a slice with these cases, or of all cases: the worst that is known of it. `blind`: it finds no
+        drop of a fifth of the scale."""
         codes = {one.code for one in self.reasons if one.slice == name}
         unsafe = {case for one in self.reasons if one.code is SuiteCode.SAFETY_REGRESSED for case in one.cases}
         if not codes.isdisjoint(REGRESSED) or (name is not None and any(pair.case_id in unsafe for pair in pairs)):
@@ -97,8 +94,7 @@ class Judged:
             return Word.CANNOT_TELL
         if name in self.tested:
             return self.tested[name].word
-        smallest = power.scale_share(fresh=self.fresh) if power is not None else 1.0
-        return Word.CANNOT_TELL if smallest > BLIND else Word.HOLDS
+        return Word.CANNOT_TELL if blind else Word.HOLDS
 
 
 def judge(paired: Paired, seed: int = SEED, *, intervals: bool = True) -> Judged:

@@ -74,8 +74,9 @@ class Paired:
     """Cases of both runs in the order of their ids, and the ids of those that are not compared. `removed`: of the
     baseline alone; `changed`: of both, that ask or expect something else by now; `unguarded`: those of both lists that
     are of safety on the baseline's side and that no one let go. `lost`: the baseline has the score, and the candidate
-    in no sample; they are among the pairs, as missing. `apart`: slices without a case of both; `moved`: the candidate names another cluster. `present`: for
-    each case that lacks the score somewhere, which samples of both sides have it (1.0), and which don't."""
+    in no sample; they are among the pairs, as missing. `apart`: slices without a case of both; `moved`: cases of which
+    the candidate names another cluster. `present`: for each case that lacks the score somewhere, which samples of both
+    sides have it (1.0), and which don't."""
 
     score: str
     scale: Scale

@@ -16,7 +16,7 @@ from evalcore.stats.power import POWER
 from evalcore.suite.comparison import SEED, Comparison, Difference
 from evalcore.suite.confirm import FRESH, MOST
 from evalcore.suite.pairing import Pair, Paired
-from evalcore.suite.words import SURE
+from evalcore.suite.words import BLIND, SURE
 
 if TYPE_CHECKING:
     from evalcore.suite.comparison import Numbers
@@ -72,9 +72,9 @@ class Power:
     samples: int | None = None
     never: bool = False
 
-    def scale_share(self, *, fresh: bool) -> float:
-        """The smallest drop as a share of the scale; `fresh`: where what fell is asked again."""
-        return (self.confirmed_smallest if fresh else self.smallest) / self.drop * SMALLEST
+    def blind(self, *, fresh: bool) -> bool:
+        """Tells whether a drop of a fifth of the scale is not found; `fresh`: where what fell is asked again."""
+        return (self.confirmed_smallest if fresh else self.smallest) / self.drop * SMALLEST > BLIND
 
 
 def powers(paired: Paired, comparison: Comparison, seed: int = SEED) -> tuple[Power | None, dict[str, Power]]:

@@ -35,10 +35,12 @@ class Compared:
     def words(self) -> dict[str | None, Word]:
         """The word of each slice, and of all cases under None."""
         whole, power = self.power
-        return {
-            name: self.judged.word(name, whole if name is None else power.get(name), self.paired.of(name))
-            for name in (*self.paired.slices, None)
-        }
+        found = {}
+        for name in (*self.paired.slices, None):
+            one = whole if name is None else power.get(name)
+            blind = one is None or one.blind(fresh=self.judged.fresh)
+            found[name] = self.judged.word(name, self.paired.of(name), blind=blind)
+        return found
 
     @property
     def sentence(self) -> str:

@@ -224,7 +224,9 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
     for name in ("score", "confirm"):
         (step,) = (step for step in jobs[name]["steps"] if step.get("id") == name)
         assert step["with"]["label"] == "${{ github.event_name == 'push' && 'main' || '' }}", "a branch is no baseline"
-    assert "ready_for_review" in workflow["env"]["SET"]
+    assert "ready_for_review" in workflow["on"]["pull_request"]["types"]
+    full = "(github.event_name == 'push' || !github.event.pull_request.draft) && 'full'"
+    assert full in workflow["env"]["SET"], "each push to a pull request that is ready, not the first alone"
 
 
 def test_where_the_baseline_answers_anew_there_is_nothing_of_the_proposal() -> None:

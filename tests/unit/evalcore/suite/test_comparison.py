@@ -48,9 +48,9 @@ def test_the_order_of_lines_changes_no_digit() -> None:
 def test_one_case_claims_nothing_and_equal_differences_have_no_spread() -> None:
     one = compare(pair(run({"a": [1.0]}), run({"a": [0.0]}))).headline
     assert (one.delta, one.ci95, one.p_value, one.excludes_zero, one.worse) == (-1.0, None, None, False, False)
-    same = compare(pair(run(dict.fromkeys("abcde", [1.0])), run(dict.fromkeys("abcde", [0.5])))).headline
+    same = compare(pair(run({key: [1.0] for key in "abcde"}), run({key: [0.5] for key in "abcde"}))).headline
     assert same.ci95 == (-0.5, -0.5)
-    none = compare(pair(run(dict.fromkeys("abcde", [1.0])), run(dict.fromkeys("abcde", [1.0])))).headline
+    none = compare(pair(run({key: [1.0] for key in "abcde"}), run({key: [1.0] for key in "abcde"}))).headline
     assert (none.ci95, none.excludes_zero, none.worse, none.p_value) == ((0.0, 0.0), False, False, 1.0)
 
 

@@ -16,8 +16,8 @@ from scipy import stats
 
 from evalcore.stats.bootstrap import standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
-from evalcore.suite.comparison import Difference
 from evalcore.stats.within_case import within_case_p
+from evalcore.suite.comparison import Difference
 from evalcore.suite.confirm import FRESH, Confirmation, confirmed, doubt, suspicion
 from evalcore.suite.gates import SuiteCode, headline_worse, judge
 from evalcore.suite.pairing import Pair, Side

@@ -83,7 +83,7 @@ def test_a_slice_of_few_cases_that_breaks_wholly_blocks_on_files(
 
 def test_a_smaller_fall_of_a_slice_whose_loss_could_not_be_told_from_chance_is_not_said_to_hold() -> None:
     slices = {name: ["few"] for name in "abc"}
-    found = judged(run(dict.fromkeys("abc", [1.0]), slices), run({"a": [0.0], "b": [1.0], "c": [1.0]}, slices))
+    found = judged(run({key: [1.0] for key in "abc"}, slices), run({"a": [0.0], "b": [1.0], "c": [1.0]}, slices))
     assert (found.verdict, found.tested["few"].word) == (VerdictLevel.PASS, "cannot tell")
 
 
