@@ -99,10 +99,11 @@ def test_runs_with_the_same_answers_are_no_comparison_and_fresh_ones_are(folder:
 
 
 def test_a_candidate_at_an_address_is_checked_by_the_plain_rule(folder: Path) -> None:
-    path = noisy(folder)
+    cases = [case(number, tags=[f"of-{number % 8}"]) for number in range(56)]
+    path = written(folder, cases, AGENT, samples=3, candidate=ALONE)
+    seeded(folder, 1)
     ran(path, "--label", "main")
-    elsewhere = {"url": "http://127.0.0.1:1/answer", "parts": ALONE["parts"]}
-    written(folder, CASES, AGENT, samples=3, candidate=elsewhere)
+    written(folder, cases, AGENT, samples=3, candidate={"url": "http://127.0.0.1:1/answer", "parts": ALONE["parts"]})
     found = checked(path, code=1)
     assert "false_alarms" in {one["code"] for one in found["findings"]}, "no fresh samples make up for chance"
     simulated = found["simulated"]
@@ -170,11 +171,11 @@ def test_three_four_and_six_cases_that_fail_for_good_are_planted_and_seen(folder
 
 def test_a_decision_that_lets_broken_cases_through_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check asks the decision that runs go by: where that is deaf, the check says so."""
-    path = written(folder, CASES, samples=3)
+    path = written(folder, CASES[:12], samples=3)
     ran(path, "--label", "main")
-    assert checked(path)["findings"] == []
-    monkeypatch.setattr("evalcore.suite.gates.BLOCKING", frozenset())
     monkeypatch.setattr("evalcore.suite.gates._tripped", lambda *arguments, **rest: [])
+    monkeypatch.setattr("evalcore.suite.gates._tested", lambda *arguments, **rest: {}, raising=False)
+    monkeypatch.setattr("evalcore.suite.pairing.Pair.lost_wholly", lambda *arguments: False, raising=False)
     found = checked(path, code=1)
     assert {one["code"] for one in found["findings"]} == {"missed_drops"}
 
