@@ -73,7 +73,7 @@ class Agent:
             for places in self.places.values():
                 order, half = self.rng.permutation(places), len(places) // 2
                 up, down = order[:half], order[half : 2 * half]
-                by = np.minimum.reduce([1 - level[up], level[down], np.full(half, 0.1)])
+                by = np.minimum.reduce([1 - level[up], level[down], np.full(half, 0.05)])
                 level[up] += by
                 level[down] -= by
         return level
