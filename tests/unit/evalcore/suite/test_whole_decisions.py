@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tests.unit.evalcore.suite import decision_oracle as oracle
-from tests.unit.evalcore.suite.simulated_agents import Agent, Kind, decided, main_of
+from tests.unit.evalcore.suite.simulated_agents import BINARY, CONTINUOUS, Agent, Kind, decided, main_of
 from tests.unit.evalcore.suite.whole_decisions import (
     LAYOUTS,
     PLANTED_IN,
@@ -25,8 +25,12 @@ from tests.unit.evalcore.suite.whole_decisions import (
 )
 
 BLOCKED, WARNED = 0.07, 0.12
+CONTINUOUS_TOO = (0.10, 0.20)
+"""Of continuous scores more are blocked and warned of: their p is as fine as can be, so that all of the 5 % of slices
+and of cases, and of the 20 % of what is not confirmed, comes to pass beside the headline's 2.5 %."""
 RUNS = 300
-MOST_UNSEEN = {("3 of 20", True): 1 / 7}
+MOST_UNSEEN = {("3 of 20", True): 1 / 7, ("-0.1 in 100", True): 1 / 5}
+"""By what is planted and whether the agent is flaky; of all else one in ten."""
 BREAKS = ("3 of 20", "4 of 4", "-0.2 in 40", "-0.1 in 100")
 AGENTS = pytest.mark.parametrize("flaky", [True, False], ids=["flaky", "steady"])
 
@@ -36,21 +40,22 @@ def most(of: int, rate: float) -> int:
     return int(stats.binom.ppf(0.99, of, rate))
 
 
-def seldom(rates: Rates) -> None:
-    assert rates.blocked <= most(rates.of, BLOCKED), rates
-    assert rates.warned <= most(rates.of, WARNED), rates
+def seldom(rates: Rates, scores: str = BINARY) -> None:
+    blocked, warned = (BLOCKED, WARNED) if scores != CONTINUOUS else CONTINUOUS_TOO
+    assert rates.blocked <= most(rates.of, blocked), rates
+    assert rates.warned <= most(rates.of, warned), rates
 
 
 @AGENTS
 def test_few_candidates_that_are_no_worse_are_blocked_or_warned_of(flaky: bool) -> None:
-    seldom(unchanged(Cell("50 in 8", Kind(flaky=flaky)), 60))
-    seldom(unchanged(Cell("400 in 20", Kind(flaky=flaky, missing=0.2, texts=True)), 20))
+    seldom(unchanged(Cell("50 in 8", Kind(flaky=flaky)), 50))
+    seldom(unchanged(Cell("400 in 20", Kind(flaky=flaky, missing=0.2, texts=True)), 10))
 
 
 @AGENTS
 @pytest.mark.parametrize("plant", PLANTS)
 def test_what_breaks_for_good_is_no_regression_for_few(plant: str, flaky: bool) -> None:
-    rates = planted(plant, Kind(flaky=flaky), 12)
+    rates = planted(plant, Kind(flaky=flaky), 8)
     assert rates.unseen <= most(rates.of, MOST_UNSEEN.get((plant, flaky), 0.1)), rates
 
 
@@ -69,7 +74,7 @@ def test_a_case_of_safety_that_seldom_fails_blocks_in_one_of_a_hundred_at_most()
 @AGENTS
 def test_slices_and_cases_have_the_word_that_an_oracle_gives_them(flaky: bool) -> None:
     rng, words, broken = np.random.default_rng(5), set[str](), 0
-    for number in range(16):
+    for number in range(12):
         slices = PLANTED_IN if number % 2 else Cell("400 in 20", Kind()).slices()
         agent = Agent(Kind(flaky=flaky), {name: cases for name, cases in slices.items() if name != "safety"}, rng)
         level = (
@@ -108,7 +113,7 @@ def test_the_grid_has_all_that_differs_between_suites() -> None:
 def test_few_of_300_candidates_that_are_no_worse_are_blocked_or_warned_of(cell: Cell) -> None:
     rates = unchanged(cell, RUNS)
     print(f"{cell}: {rates}")
-    seldom(rates)
+    seldom(rates, cell.kind.scores)
 
 
 @AGENTS

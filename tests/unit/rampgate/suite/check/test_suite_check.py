@@ -162,7 +162,7 @@ def test_three_four_and_six_cases_that_fail_for_good_are_planted_and_seen(folder
     cases = [case(number, tags=["few" if number < 4 else "many"]) for number in range(24)]
     path = written(folder, cases, samples=3)
     ran(path, "--label", "main")
-    found = checked(path)
+    found = checked(path, "--simulations", 100)
     planted = {one["broken"]: one for one in found["simulated"].get("planted", ())}
     assert set(planted) == {3, 4, 6}, "the check says nothing of cases that fail for good"
     assert all(one["unseen"]["found"] == 0 for one in planted.values())
@@ -176,7 +176,7 @@ def test_a_decision_that_lets_broken_cases_through_is_found_out(folder: Path, mo
     monkeypatch.setattr("evalcore.suite.gates._tripped", lambda *arguments, **rest: [])
     monkeypatch.setattr("evalcore.suite.gates._tested", lambda *arguments, **rest: {}, raising=False)
     monkeypatch.setattr("evalcore.suite.pairing.Pair.lost_wholly", lambda *arguments: False, raising=False)
-    found = checked(path, code=1)
+    found = checked(path, "--simulations", 100, code=1)
     assert {one["code"] for one in found["findings"]} == {"missed_drops"}
 
 
