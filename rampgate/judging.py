@@ -24,10 +24,10 @@ def call_limits(settings: Settings) -> CallLimits:
 
 @asynccontextmanager
 async def scorer_of(
-    settings: Settings, cache: ScoreCache | None = None, *, words: bool = False
+    settings: Settings, cache: ScoreCache | None = None, *, words: bool = False, each: bool = False
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where the settings name no model. With `words` the cache
-    keeps the judges' reasons, too."""
+    keeps the judges' reasons, too. With `each` equal texts of several items take a call each."""
     from streams.http_client import ModelClient
 
     limits, key = call_limits(settings), revealed(settings.model_key)
@@ -35,4 +35,6 @@ async def scorer_of(
         ModelClient(limits.at_once, limits.call_seconds) as client,
         scorer_for(client=client, cache=cache, limits=limits, url=settings.model_url, key=key, words=words) as scorer,
     ):
+        if scorer is not None:
+            scorer.each = each
         yield scorer

@@ -531,13 +531,13 @@ class Metrics(MetricSet):
         )
         self.suite_detection = self._gauge(
             "rampgate_suite_detection_ratio",
-            "Planted regressions that a slice's gate found / planted, as shipped, in the last suite check.",
+            "Candidates with broken cases in a slice that were blocked or warned of / all, in the last suite check.",
             slice=OPEN,
         )
         self.suite_false_alarms = self._gauge(
             "rampgate_suite_false_alarm_ratio",
-            "Unchanged candidates a gate refused / all, as shipped, in the last suite check; of slices each counts, "
-            "pull_request is all gates together.",
+            "Unchanged candidates a gate refused / all, as shipped, in the last suite check; pull_request is all gates "
+            "together, warning those that got a warning of a slice or a case.",
             gate=OPEN,
         )
 

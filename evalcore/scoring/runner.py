@@ -20,7 +20,7 @@ from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import cache_key, later_key
-from evalcore.registry.judge import Judge
+from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed, worst
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
@@ -72,6 +72,8 @@ class Scorer:
         words: bool = False,
     ) -> None:
         self._words = words
+        self.each = False
+        """Whether each item is a question of its own, whatever its text: equal ones take a call each."""
         self.answered = RememberedAnswers(cache, words=words)
         self._key = nonce_key() if key is None else key
         self.look = look
@@ -268,6 +270,8 @@ class Scoring:
             asked, held = dict[int, tuple[str, Prompt]](), 0
             for place in chunk:
                 task = self._tasks[place]
+                if self._scorer.each:
+                    task = self._tasks[place] = replace(task, digest=b"")
                 known = self._scorer.answered.of_item(task)
                 if known is not None and not unconfirmed(task.judge, known):
                     self._cached(place, known)
@@ -278,7 +282,7 @@ class Scoring:
                 if not isinstance(made, Prompt):
                     self._settle(place, judgement(task, made, cached=True))
                     continue
-                asked[place] = cache_key(task.judge, made, self._scorer.source), made
+                asked[place] = self._name(task, made), made
                 if made.cut or made.more:  # an answer remembered by the item's bytes is of all windows, and says no cut
                     self._tasks[place] = replace(self._tasks[place], digest=b"")
                 size = made.read + sum(len(window.turn) for window in made.windows)
@@ -332,6 +336,11 @@ class Scoring:
             return answer, cached
         return await self._confirmed(task, name, asked, answer, cached)
 
+    def _name(self, task: Task, asked: Prompt) -> str:
+        """Returns the name under which the answer to a question is kept."""
+        name = cache_key(task.judge, asked, self._scorer.source)
+        return digest([name, task.item]) if self._scorer.each else name
+
     async def _in_windows(
         self, task: Task, asked: Prompt, first: Evaluation, cached: bool
     ) -> tuple[Evaluation | CallFailed, bool]:
@@ -341,7 +350,7 @@ class Scoring:
         for window in asked.more:
             if said[-1].value == task.judge.score_range[0] and not dimensioned:
                 break
-            key = cache_key(task.judge, window, self._scorer.source)
+            key = self._name(task, window)
             if await self._scorer.answered.look_up([task], [key]) == [None]:
                 self._scorer.look(task.judge, window)
             answer, known = await self._answer(task, key, window)

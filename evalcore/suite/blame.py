@@ -9,25 +9,21 @@ Holm's method.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from evalcore.stats.multiple_tests import holm
+from evalcore.stats.within_case import within_case_p
 from evalcore.suite.comparison import ROUNDING, SEED
-
-if TYPE_CHECKING:
-    from evalcore.suite.comparison import Numbers
 
 SAMPLES: Final = 6
 """Fresh samples of a case on each side: of one case, all right against all wrong has p = 1/924."""
 SURE: Final = 0.05
 WHOLE: Final = 0.75
 """Of what all reverted parts win back, what one has to win back alone so that the fall is undone by it."""
-DRAWS: Final = 4_000
 
 Arm = Mapping[str, Sequence[float]]
 """A case's samples, on one side."""
@@ -92,23 +88,11 @@ def blamed(candidate: Arm, reverted: Arm, parts: Mapping[str, Arm], seed: int = 
 
 def better_p(one: Arm, other: Arm, seed: int = SEED) -> float:
     """Returns how often chance alone puts `one` so far above `other`: samples of a case change sides, one-sided."""
-    rng = np.random.default_rng(seed)
-    drawn, seen = np.zeros(DRAWS), 0.0
-    for case in sorted(one.keys() & other.keys()):
-        first, both = len(one[case]), np.array([*one[case], *other[case]], dtype=np.float64)
-        seen += _apart(both[None, :], first)[0]
-        if both.min() < both.max():
-            drawn += _apart(rng.permuted(np.tile(both, (DRAWS, 1)), axis=1), first)
-    return float((1 + np.count_nonzero(drawn >= seen - ROUNDING)) / (1 + DRAWS))
-
-
-def _apart(samples: Numbers, first: int) -> Numbers:
-    found: Numbers = samples[:, :first].mean(axis=1) - samples[:, first:].mean(axis=1)
-    return found
+    return within_case_p([(one[case], other[case]) for case in sorted(one.keys() & other.keys())], seed)
 
 
 def _mean(arm: Arm) -> float:
-    return float(np.mean([np.mean(samples) for samples in arm.values()]))
+    return math.fsum(math.fsum(samples) / len(samples) for samples in arm.values()) / len(arm)
 
 
 def _restored(mean: float, worse: float, better: float) -> float:

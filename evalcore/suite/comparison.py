@@ -1,6 +1,6 @@
 """Compares paired runs slice by slice: differences with their intervals, and how sure they are. Pure.
 
-The case, or its cluster, is what the bootstrap draws. Intervals are raw; Holm's p-values stand beside them.
+The case, or its cluster, is what the bootstrap draws. Intervals are raw.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalcore.stats.bootstrap import mean_intervals, standard_errors
-from evalcore.stats.multiple_tests import holm
+from evalcore.stats.bootstrap import CONFIDENCE, mean_intervals, standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
 from evalcore.suite.pairing import Pair, Paired
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 SMALL = 20
 """Cases below which a slice is called small."""
+FEW = 5
+"""Units below which a slice has no interval, and 2 σ says nothing of it."""
 SKEWED = 0.15
 """Skewness over the root of the number of cases, beyond which an interval is too narrow on one side to be trusted."""
 ROUNDING = 1e-12
@@ -44,7 +45,7 @@ class Difference:
     """How a slice, or all cases, differ: candidate less baseline. What fewer than two cases can't say is None.
 
     `units`: cases, or clusters where there are any. `error`: the bootstrap's standard error of the difference, of
-    which two are 2 σ. `p_value` by the sign-flip test; `holm_p` adjusted over all slices.
+    which two are 2 σ. `p_value` by the sign-flip test, where that is asked for.
     """
 
     n: int
@@ -55,7 +56,6 @@ class Difference:
     ci95: Interval | None = None
     error: float | None = None
     p_value: float | None = None
-    holm_p: float | None = None
     skewed: bool = False
     wins: Wins | None = None
 
@@ -69,9 +69,23 @@ class Difference:
         return self.ci95 is not None and (self.ci95[0] > ROUNDING or self.ci95[1] < -ROUNDING)
 
     @property
+    def falls(self) -> bool:
+        return self.delta is not None and self.delta < -ROUNDING
+
+    @property
+    def few(self) -> bool:
+        """Tells whether 2 σ says nothing: there are too few units, or all differ alike."""
+        return self.units < FEW or not self.error
+
+    @property
     def worse(self) -> bool:
         """Tells whether it is worse by more than 2 σ, two bootstrap standard errors (contracts, Definitions)."""
-        return self.delta is not None and self.error is not None and self.delta < -2 * self.error - ROUNDING
+        return self.delta is not None and not self.few and self.delta < -2 * (self.error or 0) - ROUNDING
+
+    @property
+    def suspect(self) -> bool:
+        """Tells whether it is asked again: worse by 2 σ, or at all where that says nothing."""
+        return self.worse or (self.few and self.falls)
 
 
 @dataclass(frozen=True)
@@ -79,19 +93,21 @@ class Comparison:
     headline: Difference
     slices: dict[str, Difference]
 
+    def of(self, name: str | None) -> Difference:
+        """That of a slice, or of all cases."""
+        return self.headline if name is None else self.slices[name]
 
-def compare(paired: Paired, seed: int = SEED, *, best: bool = False) -> Comparison:
+
+def compare(paired: Paired, seed: int = SEED, *, best: bool = False, intervals: bool = True) -> Comparison:
     """Compares with unscored samples as unfavourable to the candidate as they can be, or `best`."""
-    of = {name: [pair for pair in paired.pairs if name in pair.slices] for name in paired.slices}
-    found = {name: difference(pairs, seed, best=best) for name, pairs in of.items()}
-    told = [name for name, one in found.items() if one.p_value is not None]
-    adjusted = dict(zip(told, holm([found[name].p_value or 0.0 for name in told]), strict=True))
-    slices = {name: Difference(**{**vars(one), "holm_p": adjusted.get(name)}) for name, one in found.items()}
-    return Comparison(difference(paired.pairs, seed, best=best), slices)
+    slices = {name: difference(paired.of(name), seed, best=best, intervals=intervals) for name in paired.slices}
+    return Comparison(difference(paired.pairs, seed, best=best, intervals=intervals, tested=True), slices)
 
 
-def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -> Difference:
-    """Compares some cases; the same seed gives the same digits."""
+def difference(
+    pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False, intervals: bool = True, tested: bool = False
+) -> Difference:
+    """Compares some cases; the same seed gives the same digits. `tested` by the sign-flip test, too."""
     import numpy as np
 
     if not pairs:
@@ -108,12 +124,27 @@ def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -
     error = float(standard_errors(sums[None, :], sizes)[0])
     return Difference(
         n, units, baseline, candidate, delta,
-        mean_intervals(sums[None, :], sizes, seed)[0],
+        interval_of(sums, sizes, seed) if intervals else None,
         error,
-        float(sign_flip_p(sums[None, :], seed)[0]),
+        float(sign_flip_p(sums[None, :], seed)[0]) if tested else None,
         skewed=abs(_skewness(sums / sizes)) > SKEWED * math.sqrt(units),
         wins=wins,
     )  # fmt: skip
+
+
+def interval_of(sums: Numbers, sizes: Numbers, seed: int) -> Interval | None:
+    """The 95 % interval of a mean by its units: none of fewer than five, below twenty Student's, since BCa is too
+    narrow there, and BCa from twenty on."""
+    if len(sizes) < FEW:
+        return None
+    if len(sizes) >= SMALL:
+        return mean_intervals(sums[None, :], sizes, seed)[0]
+    from scipy import special
+
+    mean, spare = float(sums.sum() / sizes.sum()), len(sizes) - 1
+    error = float(standard_errors(sums[None, :], sizes)[0]) * math.sqrt(len(sizes) / spare)
+    half = error * float(special.stdtrit(spare, (1 + CONFIDENCE) / 2))
+    return mean - half, mean + half
 
 
 def by_cluster(values: Numbers, clusters: Sequence[str]) -> tuple[Numbers, Numbers]:
@@ -132,7 +163,7 @@ def _wins(pairs: Sequence[Pair], seed: int) -> Wins | None:
     if not told:
         return None
     sums, sizes = by_cluster(np.array([win for win, _ in told]), [cluster for _, cluster in told])
-    return Wins(len(told), float(sums.sum() / len(told)), mean_intervals(sums[None, :], sizes, seed)[0])
+    return Wins(len(told), float(sums.sum() / len(told)), interval_of(sums, sizes, seed))
 
 
 def _skewness(values: Numbers) -> float:

@@ -1,4 +1,4 @@
-"""Draws a suite's smoke set: the same cases on each commit, from all slices, those of safety first. Pure."""
+"""Draws a suite's smoke set: the same cases on each commit, all of safety and some of each other slice. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ UNTAGGED: Final = ""
 
 def smoke_set(tags: Mapping[str, Collection[str]], safety: Sequence[str], most: int) -> list[str]:
     """Returns the ids of at most so many of the cases, which `tags` gives with their slices, in the order of their
-    hashes.
+    hashes; all of safety, however many these are.
 
-    Slices take turns, those of safety first: each takes its next case by the hash of the id. So one case more or less
-    moves at most one other one.
+    The other slices take turns: each takes its next case by the hash of the id. So one case more or less moves at most
+    one other one.
     """
     ranked = sorted(tags, key=_rank)
     queues: dict[str, deque[str]] = {}
     for name in ranked:
         for slice_name in tags[name] or (UNTAGGED,):
             queues.setdefault(slice_name, deque()).append(name)
-    order = sorted(queues, key=lambda name: (name not in safety, name == UNTAGGED, name))
-    drawn: set[str] = set()
+    order = sorted(queues, key=lambda name: (name == UNTAGGED, name))
+    drawn = {name for name in tags if not set(safety).isdisjoint(tags[name])}
     while len(drawn) < most and any(queues.values()):
         for slice_name in order:
             queue = queues[slice_name]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalcore.suite.gates import BLOCKING, SuiteReason
+from evalcore.suite.gates import BLOCKING, SuiteCode, SuiteReason
 from evalcore.suite.pairing import Pair, Paired
 from evalcore.suite.results import Gone, Run, Sample
 
 MOST = 50
+SHOWN = BLOCKING | {SuiteCode.SLICE_NOT_CONFIRMED, SuiteCode.CASES_BROKEN}
+"""Reasons whose cases are looked at."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Flip:
 
 
 def flipped(paired: Paired, reasons: Sequence[SuiteReason], baseline: Run, candidate: Run) -> list[Flip]:
-    """Returns at most fifty cases that fell and are part of what blocks; none where nothing does."""
-    blocking = [one for one in reasons if one.code in BLOCKING]
+    """Returns at most fifty cases that fell and are part of what blocks or may be worse; none where nothing does."""
+    blocking = [one for one in reasons if one.code in SHOWN]
     named = {case for one in blocking for case in one.cases}
     slices = {one.slice for one in blocking if one.slice is not None}
     whole = any(not one.cases and one.slice is None for one in blocking)

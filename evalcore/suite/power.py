@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from evalcore.stats.power import POWER
 from evalcore.suite.comparison import SEED, Comparison, Difference
-from evalcore.suite.confirm import FRESH
-from evalcore.suite.confirm import SURE as SURE_IN_FRESH
-from evalcore.suite.gates import SURE
+from evalcore.suite.confirm import FRESH, MOST
 from evalcore.suite.pairing import Pair, Paired
+from evalcore.suite.words import BLIND, SURE
 
 if TYPE_CHECKING:
     from evalcore.suite.comparison import Numbers
@@ -26,6 +25,10 @@ SMALLEST = 0.05
 """The drop that is planned for, as a share of the scale."""
 DRAWS = 10_000
 MOST_SAMPLES = 1_000
+MOST_CASES = 1_000
+"""So many times as many cases as there are."""
+LOSSES = 5
+"""Samples of a steady agent that have to fail: chance puts all of them on the candidate's side once in 32 times."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,15 @@ class Errors:
     apart: float
     units: int
 
-    def fresh(self) -> Errors:
-        """The same of the fresh samples of both sides."""
-        return self.with_samples(FRESH)
+    def fresh(self, cases: int) -> Errors:
+        """The same of the fresh samples of both sides, of which there are for sixty of so many cases."""
+        return self.with_samples(FRESH).with_cases(min(cases, MOST) / cases)
+
+    def with_cases(self, times: float) -> Errors:
+        """The same where there are so many times as many cases."""
+        return replace(
+            self, samples=self.samples / times, cases=self.cases / times, units=max(round(self.units * times), 2)
+        )
 
     def with_samples(self, count: int) -> Errors:
         """The same where both sides have so many samples of each case."""
@@ -51,7 +60,8 @@ class Errors:
 class Power:
     """`smallest`: the drop that is found 8 times in 10, and `found`, how often one of `drop` is; `confirmed_…`: with
     fresh samples, as `suite run` decides (of the headline the same). `cases` and `samples` are what finding `drop` so
-    often takes then, None where there is enough; `never`: however many samples of these cases do not suffice."""
+    often takes then, None where there is enough, or none suffice; `never`: however many samples of these cases do not
+    suffice."""
 
     drop: float
     smallest: float
@@ -62,16 +72,23 @@ class Power:
     samples: int | None = None
     never: bool = False
 
+    def blind(self, *, fresh: bool) -> bool:
+        """Tells whether a drop of a fifth of the scale is not found; `fresh`: where what fell is asked again."""
+        return (self.confirmed_smallest if fresh else self.smallest) / self.drop * SMALLEST > BLIND
+
 
 def powers(paired: Paired, comparison: Comparison, seed: int = SEED) -> tuple[Power | None, dict[str, Power]]:
-    """Returns that of the headline, and of each slice; none where nothing varied, or too little is there to say."""
+    """Returns that of the headline, and of each slice; none where there is no case."""
     drop, drawn = SMALLEST * (paired.scale.high - paired.scale.low), Drawn(seed)
-    whole = errors_of(paired.pairs, comparison.headline)
-    slices = {}
-    for name, one in comparison.slices.items():
-        if (errors := errors_of([pair for pair in paired.pairs if name in pair.slices], one)) is not None:
-            slices[name] = slice_power(errors, one.n, drop, drawn)
-    return headline_power(whole, len(paired.pairs), drop, drawn) if whole is not None else None, slices
+    found: dict[str | None, Power] = {}
+    for name in (*comparison.slices, None):
+        pairs, one = paired.of(name), comparison.of(name)
+        errors = errors_of(pairs, one)
+        if errors is not None and not one.few:
+            found[name] = (slice_power if name is not None else headline_power)(errors, one.n, drop, drawn)
+        elif pairs:
+            found[name] = few_power(pairs, errors, drop, drawn)
+    return found.get(None), {name: power for name, power in found.items() if name is not None}
 
 
 def errors_of(pairs: Sequence[Pair], one: Difference) -> Errors | None:
@@ -108,12 +125,20 @@ class Drawn:
     def confirmed(self, errors: Errors, fresh: Errors) -> Numbers:
         """The drop from which on each draw trips a slice, and its fresh samples are worse as well."""
         import numpy as np
+
+        return np.maximum(self.plain(errors), self.again(fresh))
+
+    @property
+    def none(self) -> Numbers:
+        """Draws of samples that do not differ."""
+        out: Numbers = self._case * 0
+        return out
+
+    def again(self, fresh: Errors) -> Numbers:
+        """The drop from which on fresh samples are worse. What cases are like has no part in their test."""
         from scipy import special
 
-        _, spread = self._spread(fresh.units)
-        sure = float(special.stdtrit(fresh.units - 1, 1 - SURE_IN_FRESH / 2))
-        again = self._seen(fresh, self._again) + sure * _error(fresh) * spread
-        return np.maximum(self.plain(errors), again)
+        return self._seen(fresh, self._again) + float(special.ndtri(1 - SURE)) * math.sqrt(fresh.samples)
 
     def headline(self, errors: Errors) -> Numbers:
         """The drop from which on each draw is worse at the headline's p."""
@@ -143,34 +168,60 @@ class Drawn:
 def slice_power(errors: Errors, cases: int, drop: float, drawn: Drawn) -> Power:
     """What the gate of a slice finds, by the plain rule and as `suite run` confirms it."""
 
-    def found(one: Errors) -> Numbers:
-        return drawn.confirmed(one, one.fresh())
+    def found(one: Errors, many: int) -> Numbers:
+        return drawn.confirmed(one, one.fresh(many))
 
     return _planned(drawn.plain(errors), found, errors, cases, drop)
 
 
 def headline_power(errors: Errors, cases: int, drop: float, drawn: Drawn) -> Power:
     """What the gate of all cases finds; nothing is confirmed there."""
-    return _planned(drawn.headline(errors), drawn.headline, errors, cases, drop)
+    return _planned(drawn.headline(errors), lambda one, many: drawn.headline(one), errors, cases, drop)
 
 
-def _planned(plain: Numbers, found: Callable[[Errors], Numbers], errors: Errors, cases: int, drop: float) -> Power:
-    def enough(one: Errors) -> bool:
-        return _smallest(found(one)) <= drop
+def few_power(pairs: Sequence[Pair], errors: Errors | None, drop: float, drawn: Drawn) -> Power:
+    """What samples that change sides within their case find, stored and fresh ones: of an agent that never failed
+    before; of one that does, no less than its own samples differ by."""
 
-    now = found(errors)
+    from scipy import special
+
+    def steady(samples: int) -> tuple[float, float]:
+        if samples < LOSSES:
+            return whole, 0.0
+        smallest = float(special.betaincinv(LOSSES, samples - LOSSES + 1, POWER)) * whole
+        return max(smallest, _smallest(noise)), float(special.betainc(LOSSES, samples - LOSSES + 1, SMALLEST))
+
+    n, whole = len(pairs), drop / SMALLEST
+    noise = drawn.again(errors.fresh(n)) if errors is not None else drawn.none
+    plain = steady(sum(len(pair.candidate.worst) for pair in pairs))
+    confirmed, found = steady(FRESH * min(n, MOST))
+    needed = next((many for many in range(n, MOST + 1) if steady(FRESH * many)[0] <= drop), None)
+    short = confirmed > drop
+    return Power(drop, *plain, confirmed, min(found, _share(noise, drop)), needed if short else None, never=short)
+
+
+def _planned(plain: Numbers, found: Callable[[Errors, int], Numbers], errors: Errors, cases: int, drop: float) -> Power:
+    def enough(one: Errors, many: int = cases) -> bool:
+        return _smallest(found(one, many)) <= drop
+
+    now = found(errors, cases)
     power = Power(drop, _smallest(plain), _share(plain, drop), _smallest(now), _share(now, drop))
     if power.confirmed_smallest <= drop:
         return power
-    # All errors go with the root of the number of cases; that few cases' standard errors err more is left in.
-    needed = math.ceil(cases * (power.confirmed_smallest / drop) ** 2)
+    needed = _least(lambda many: enough(errors.with_cases(many / cases), many), cases, cases * MOST_CASES)
     if not enough(errors.with_samples(MOST_SAMPLES)):
         return replace(power, cases=needed, never=True)
-    few, many = 1, MOST_SAMPLES
+    return replace(power, cases=needed, samples=_least(lambda many: enough(errors.with_samples(many)), 1, MOST_SAMPLES))
+
+
+def _least(enough: Callable[[int], bool], few: int, many: int) -> int | None:
+    """The smallest number between these two that is enough; None where none is."""
+    if not enough(many):
+        return None
     while many - few > 1:
         middle = math.isqrt(few * many) if many > 2 * few else (few + many) // 2
-        few, many = (few, middle) if enough(errors.with_samples(middle)) else (middle, many)
-    return replace(power, cases=needed, samples=many)
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
 
 
 def _error(errors: Errors) -> float:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalcore.drift.scale import Scale
-from evalcore.stats.bootstrap import mean_intervals
-from evalcore.suite.comparison import SEED, Interval, by_cluster
+from evalcore.suite.comparison import SEED, Interval, by_cluster, interval_of
 from evalcore.suite.pairing import side_of
 from evalcore.suite.results import Case, Run
 
@@ -54,7 +53,4 @@ def _means(run: Run, name: str | None, score: str, scale: Scale) -> tuple[Number
 
 
 def _interval(values: Numbers, clusters: list[str], seed: int) -> Interval | None:
-    if len(set(clusters)) < 2:
-        return None
-    sums, sizes = by_cluster(values, clusters)
-    return mean_intervals(sums[None, :], sizes, seed)[0]
+    return interval_of(*by_cluster(values, clusters), seed) if clusters else None

@@ -205,10 +205,9 @@ def check_command(
     suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
     store: StoreOption = None,
     runs: Annotated[int, typer.Option(min=1, help="stored runs to look at, the last ones")] = 50,
-    simulations: Annotated[int, typer.Option(min=100, max=100_000, help="comparisons to simulate")] = 1_000,
-    drop: Annotated[
-        float, typer.Option(min=0.001, max=1, help="the drop to plant in each slice, as a share of the scale")
-    ] = 0.05,
+    simulations: Annotated[
+        int, typer.Option(min=20, max=100_000, help="comparisons of an unchanged candidate, and of each broken one")
+    ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="of what is drawn; the same, the same digits")] = 20_260_101,
     confirm: Annotated[
         Confirm, typer.Option(help="as `suite run` decides: `fresh` samples of what tripped, or `none`")
@@ -218,18 +217,19 @@ def check_command(
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell, of the suite's own stored runs, how often its gates raise false alarms and find planted drops.
+    """Report how often the suite's decision blocks unchanged candidates, and misses cases that fail for good.
 
-    Also how long runs took and how much was kept before. Asks nobody: comparisons are simulated from the samples of
-    stored runs. Exit code 1 if a gate blocks unchanged candidates more often than it may, or misses drops that `power`
-    promises to find, or there is no run to tell by.
+    Also how long runs took and how much was kept before. No candidate or judge is asked: runs are resampled from
+    stored ones, as they are and with three, four and six cases of a slice broken, and decided as real ones are. Exit
+    code 1 if unchanged candidates are blocked or warned of more often than they may be, if broken cases pass as no
+    regression more often than they may, or if no run is stored.
 
     Example: rampgate suite check examples/suite/suite.yaml --metrics-file suite.prom
     """
     from rampgate.suite.check.command import Options, check_suite
 
     options = Options(
-        suite_file, store, runs, simulations, drop, seed, confirm is Confirm.FRESH, configs, as_json,
+        suite_file, store, runs, simulations, seed, confirm is Confirm.FRESH, configs, as_json,
         tuple(report or ()), metrics_file,
     )  # fmt: skip
     raise typer.Exit(check_suite(options))

@@ -15,13 +15,14 @@ LONGEST = 2_000
 @dataclass(frozen=True)
 class Tested:
     """One test. `problem`: a failure is found by the test, an error kept it from finding anything; without one it
-    passed, and `text` is a warning."""
+    passed, and `text` is a warning. `word` is said of it whichever way it went."""
 
     name: str
     problem: Literal["failure", "error"] | None = None
     code: str = ""
     message: str = ""
     text: str = ""
+    word: str = ""
 
 
 def junit(
@@ -37,8 +38,9 @@ def junit(
         if one.problem is not None:
             problem = ET.SubElement(case, one.problem, type=one.code, message=_line(one.message))
             problem.text = _lines(one.text)
-        elif one.text:
-            ET.SubElement(case, "system-out").text = f"warning: {_lines(one.text)}"
+        said = [one.word, *([f"warning: {one.text}"] if one.problem is None and one.text else [])]
+        if any(said):
+            ET.SubElement(case, "system-out").text = _lines("\n".join(filter(None, said)))
     numbers = {
         "tests": len(tests), "failures": sum(one.problem == "failure" for one in tests),
         "errors": sum(one.problem == "error" for one in tests), "skipped": 0,

@@ -10,6 +10,7 @@ from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.power import Power
 from evalcore.suite.results import Gone, Sample
 from evalcore.suite.sides import facts_of
+from evalcore.suite.words import Word, said_of
 from rampgate.suite.compared import Compared
 
 
@@ -22,6 +23,7 @@ def document(compared: Compared) -> dict[str, Any]:
     whole, power = compared.power
     return {
         "score": paired.score,
+        "said": compared.sentence,
         "verdict": str(judged.verdict),
         "reasons": [
             {"code": str(one.code), "message": one.message, "slice": one.slice, "cases": list(one.cases)}
@@ -30,14 +32,14 @@ def document(compared: Compared) -> dict[str, Any]:
         "headline": {
             **_difference(headline, best.headline if best is not None else None),
             "significant": judged.headline_significant,
-            "worse": judged.headline_worse,
+            **_word(compared, None),
             "power": _power(whole),
         },
         "slices": [
             {
                 "slice": name,
                 **_difference(one, slices.get(name)),
-                "worse": one.worse,
+                **_word(compared, name),
                 "power": _power(power.get(name)),
             }
             for name, one in judged.comparison.slices.items()
@@ -48,6 +50,8 @@ def document(compared: Compared) -> dict[str, Any]:
             "changed": list(paired.changed),
             "added": list(paired.added),
             "not_applicable": list(paired.not_applicable),
+            "lost": list(paired.lost),
+            "other_cluster": list(paired.moved),
             "unequal_samples": list(paired.unequal),
             "unscored": list(paired.unscored),
             "failed": list(paired.failed),
@@ -65,6 +69,19 @@ def document(compared: Compared) -> dict[str, Any]:
         "scale": [paired.scale.low, paired.scale.high],
         "seed": compared.seed,
         "resamples": compared.resamples,
+    }  # fmt: skip
+
+
+def _word(compared: Compared, name: str | None) -> dict[str, Any]:
+    """What a slice, or all cases, came to. Of a slice that was tested p is the one that decided."""
+    word, test = compared.words[name], compared.judged.tested.get(name)
+    cases = {pair.case_id for pair in compared.paired.of(name)} if name is not None else set()
+    cleared = [case for case in compared.judged.cleared if case in cases]
+    p_value = {"p_value": test.p} if test is not None and test.p is not None else {}
+    change = test.change if test is not None else None
+    return {
+        "word": str(word), "said": said_of(word, test, cleared), "worse": word is Word.WORSE, "fresh_delta": change,
+        "cleared": cleared, **p_value,
     }  # fmt: skip
 
 
@@ -88,7 +105,6 @@ def _difference(one: Difference, best: Difference | None) -> dict[str, Any]:
         "significant": one.excludes_zero,
         "standard_error": one.error,
         "p_value": one.p_value,
-        "holm_p": one.holm_p,
         "small": one.small,
         "skewed": one.skewed,
         "win_rate": (

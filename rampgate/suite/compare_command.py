@@ -108,7 +108,7 @@ def _tell(compared: Compared, told: Mapping[str, Any], name: str, format: Format
     if as_json or format is Format.JSON:
         print_json(told)
     else:
-        show(compared)
+        show(compared, told)
 
 
 def _said(file: Path, stored: StoredRun | None, now: datetime) -> str:

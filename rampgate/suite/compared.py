@@ -12,6 +12,7 @@ from evalcore.suite.gates import Judged
 from evalcore.suite.pairing import Paired
 from evalcore.suite.power import Power, powers
 from evalcore.suite.results import Run
+from evalcore.suite.words import Word, sentence
 from schemas.checks.suite_again import SuiteAgain
 
 
@@ -29,6 +30,21 @@ class Compared:
     """Why there are none, where something tripped."""
     again: SuiteAgain | None = None
     """What both sides have to answer first, where another job has them do it."""
+
+    @cached_property
+    def words(self) -> dict[str | None, Word]:
+        """The word of each slice, and of all cases under None."""
+        whole, power = self.power
+        found = {}
+        for name in (*self.paired.slices, None):
+            one = whole if name is None else power.get(name)
+            blind = one is None or one.blind(fresh=self.judged.fresh)
+            found[name] = self.judged.word(name, self.paired.of(name), blind=blind)
+        return found
+
+    @property
+    def sentence(self) -> str:
+        return sentence(self.judged.verdict, [self.words[name] for name in self.paired.slices])
 
     @cached_property
     def power(self) -> tuple[Power | None, dict[str, Power]]:

@@ -251,7 +251,7 @@ def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, 
     else:
         show_run(told, cost(spend))
         if compared is not None:
-            show(compared)
+            show(compared, told["comparison"])
     for failure in told["store_failures"]:
         sys.stderr.write(f"{failure}; what was asked is not kept, and the next run asks it again\n")
     return 0 if told["verdict"] in PASSED else 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.console import Console
 
-from evalcore.suite.comparison import Difference
 from evalcore.suite.flipped import Flip, flipped
-from evalcore.suite.power import Power
 from evalcore.suite.results import Sample
+from evalcore.suite.words import Word
 from rampgate.ci_gate.report_texts import COLOURS, WIDE
 from rampgate.console import plain
 from rampgate.suite.compared import Compared
@@ -19,19 +21,16 @@ SHOWN = 5
 LONGEST = 600
 
 
-def show(compared: Compared) -> None:
+def show(compared: Compared, told: Mapping[str, Any]) -> None:
+    """`told` is the document of the comparison."""
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
     judged, paired = compared.judged, compared.paired
-    heads = (">Cases", ">Baseline", ">Candidate", ">Delta", "95 %", ">p", ">Holm's p", ">Finds", "Notes")
+    heads = (">Cases", ">Delta", "95 %", "Word", ">Finds")
     table = make_table(f"{plain(paired.score)}, candidate against baseline", "Slice", *heads)
-    headline = judged.comparison.headline
-    power, of_slices = compared.power
-    whole = _row(headline, power, worse=judged.headline_worse, significant=judged.headline_significant)
-    table.add_row("[bold]all cases[/]", *whole)
-    for name, one in judged.comparison.slices.items():
-        table.add_row(plain(name), *_row(one, of_slices.get(name), worse=one.worse, significant=one.excludes_zero))
+    for row in (told["headline"], *told["slices"]):
+        table.add_row(plain(row["slice"]) if "slice" in row else "[bold]all cases[/]", *_row(row))
     console.print(table)
     console.print("[dim]Finds: the drop that is found 8 times in 10[/]")
     for reason in judged.reasons:
@@ -46,27 +45,19 @@ def show(compared: Compared) -> None:
     if len(fell) > SHOWN:
         console.print(f"  [dim]{len(fell) - SHOWN:,} more cases fell; --json has them[/]")
     word = judged.verdict
-    console.print(f"[{COLOURS[word]}]{word}[/]: {counted(len(paired.pairs), 'case')} compared")
+    console.print(f"[{COLOURS[word]}]{word}[/]: {told['said']}; {counted(len(paired.pairs), 'case')} compared")
 
 
-def _row(one: Difference, power: Power | None, *, worse: bool, significant: bool) -> tuple[str, ...]:
-    ends = "" if one.ci95 is None else f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}"
-    notes = [
-        word
-        for word, holds in (
-            ("[red]worse[/]", worse),
-            ("significant", significant),
-            ("small", one.small),
-            ("skewed", one.skewed),
-        )
-        if holds
-    ]
-    if one.wins is not None:
-        notes.append(f"wins {one.wins.rate:.0%}")
+TONES = {Word.WORSE: "red", Word.NOT_CONFIRMED: "yellow", Word.CANNOT_TELL: "dim"}
+
+
+def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    ends, power = one["ci95"], one["power"]
+    tone = TONES.get(one["word"])
+    word = plain(one["said"], LONGEST)
     return (
-        f"{one.n:,}", _figure(one.baseline), _figure(one.candidate), _figure(one.delta, "+.3f"), ends,
-        _figure(one.p_value), _figure(one.holm_p), _figure(power.confirmed_smallest if power else None),
-        ", ".join(notes),
+        f"{one['n']:,}", _figure(one["delta"], "+.3f"), f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else "",
+        f"[{tone}]{word}[/]" if tone else word, _figure(power["confirmed_smallest_drop"] if power else None),
     )  # fmt: skip
 
 

@@ -11,8 +11,7 @@ from typing import Final
 
 from agents.ports import Unavailable
 from evalcore.drift.scale import Scale
-from evalcore.suite.simulation.cases import TooFew, suite_cases, told_of
-from evalcore.suite.simulation.rates import WARM, Rules, simulate, steps_of
+from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, print_json, run
@@ -39,14 +38,13 @@ FALSE_ALARMS: Final = "rampgate_suite_false_alarm_ratio"
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command. `runs`: how many of the last are looked at; `drop`: what is planted, as a share of
-    the scale."""
+    """The options of the command. `runs`: how many of the last are looked at; `simulations`: comparisons of each
+    kind."""
 
     suite: Path
     store: str | None
     runs: int
     simulations: int
-    drop: float
     seed: int
     confirm: bool
     configs: Path | None
@@ -99,28 +97,26 @@ def _checked(options: Options, place: Place, suite: Suite, how: Comparison) -> C
         refused = f" ({store.refused:,} entries lack the seal of RAMPGATE_SEAL_KEY)" if store.refused else ""
         return replace(checked, why_not=f"no complete run of the suite is in its store{refused}; {RUN_IT}")
     low, high = how.scale or (0.0, 1.0)
-    scale = Scale(low, high, whole=False)
-    told, unscored = told_of(fresh.results, how.score or "", scale)
-    checked = replace(checked, fresh=fresh, unscored=unscored, cases=len(told))
+    rules = Rules(
+        how.score or "", Scale(low, high, whole=False), suite.file.samples, how.safety, how.safe_at, confirm,
+        options.seed,
+    )  # fmt: skip
+    checked = replace(checked, fresh=fresh)
     try:
-        if len(told) < 2:
-            raise TooFew(f"{len(told)} cases have a score")
-        cases = suite_cases(told, scale, how.safety, how.safe_at if how.safe_at is not None else (low + high) / 2)
+        pool = pooled(fresh.results, rules.score)
     except TooFew as error:
-        return replace(checked, why_not=f"{error}; a run of two cases and two samples or more says it")
-    rules = Rules(suite.file.samples, options.drop * (high - low), confirm, options.seed)
-    _, steps = steps_of(cases, options.simulations)
+        return replace(checked, why_not=f"{error}; a run of two cases and two samples or more shows it")
     pairs = len(fresh.runs) - 1
-    with progress(f"check of {suite.file.suite}", pairs + WARM + steps, unit="steps") as shown:
-        held = no_ops(fresh, looked, how, scale, shown.advance)
-        found = simulate(cases, rules, options.simulations, lambda done: shown.at(pairs + done))
-    return replace(checked, no_ops=held, simulated=found, safety_failed=cases.safety_failed)
+    with progress(f"check of {suite.file.suite}", pairs + options.simulations, unit="steps") as shown:
+        held = no_ops(fresh, looked, how, rules.scale, shown.advance)
+        found = simulate(pool, rules, options.simulations, lambda done: shown.at(pairs + done))
+    return replace(checked, no_ops=held, simulated=found, cases=len(pool), unscored=unscored(pool, rules.score))
 
 
 def _facts(options: Options, suite: Suite, how: Comparison, looked: Sequence[StoredRun], *, confirm: bool) -> Checked:
     """What runs tell that needs no results."""
     return Checked(
-        suite.file.suite, how.score or "", confirm, options.seed, options.drop, len(looked), turnarounds(looked),
+        suite.file.suite, how.score or "", confirm, options.seed, len(looked), turnarounds(looked),
         answer_hits(looked), judge_hits(looked), seconds=verdict_seconds(looked),
     )  # fmt: skip
 
@@ -137,6 +133,7 @@ def _leave(checked: Checked, path: Path) -> None:
         for alarms in checked.simulated.alarms:
             metrics.suite_false_alarms.labels(alarms.gate).set(alarms.shipped.ratio)
         for one in checked.simulated.detections:
-            metrics.suite_detection.labels(one.slice).set(one.shipped.ratio)
+            if one.shipped.of:
+                metrics.suite_detection.labels(one.slice).set(one.shipped.ratio)
         names += [DETECTION, FALSE_ALARMS]
     leave(metrics, path, *names)

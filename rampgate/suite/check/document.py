@@ -7,16 +7,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from evalcore.suite.simulation.counted import HEADLINE, PULL_REQUEST, SAFETY, SLICE, Alarms, Detection, Rate, Simulated
+from evalcore.suite.resampled import (
+    HEADLINE,
+    NOMINAL,
+    PULL_REQUEST,
+    SAFETY,
+    WARNING,
+    Alarms,
+    Planted,
+    Rate,
+    Simulated,
+)
 from rampgate.suite.check.stored import Fresh, Hits, NoOps, Turnaround
 
 REMEDIES = {
-    SLICE: "fewer or larger slices, or more samples",
     HEADLINE: "cases that depend on one another need a `cluster`",
     SAFETY: "a case that main itself fails now and then guards nothing: mend it, or take it out",
+    WARNING: "more samples, and fewer cases that main itself fails now and then, make it less",
     PULL_REQUEST: "fewer or larger slices, and fresh samples where there are none, make it less",
 }
-NAMES = {SLICE: "a slice", HEADLINE: "all cases", SAFETY: "safety", PULL_REQUEST: "a pull request"}
+NAMES = {HEADLINE: "all cases", SAFETY: "safety", WARNING: "a warning", PULL_REQUEST: "a pull request"}
+MOST_STORED = 0.025
+"""The share of stored runs of one candidate whose headline may be worse."""
 
 
 class Code(StrEnum):
@@ -29,12 +41,12 @@ class Code(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding; `gate` or `slice` where it is about one."""
+    """One finding; `gate`, or the number of `broken` cases, where it is about one."""
 
     code: Code
     message: str
     gate: str | None = None
-    slice: str | None = None
+    broken: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,6 @@ class Checked:
     score: str
     confirm: bool
     seed: int
-    drop: float
     looked_at: int
     turnarounds: Sequence[Turnaround]
     answers: Hits
@@ -57,26 +68,26 @@ class Checked:
     cases: int = 0
     why_not: str = ""
     seconds: Sequence[float] = ()
-    safety_failed: bool = True
-    """Whether a stored sample of safety failed: else what is simulated of safety is no finding."""
 
     @property
     def findings(self) -> list[Finding]:
         out = [Finding(Code.TOO_FEW_RUNS, self.why_not)] if self.why_not else []
         if self.simulated is not None:
-            told = (one for one in self.simulated.alarms if one.gate != SAFETY or self.safety_failed)
-            out += [_alarm(one, "simulated") for one in told if one.above]
-            out += [_missed(one) for one in self.simulated.detections if one.missed]
+            out += [_alarm(one, "resampled") for one in self.simulated.alarms if one.above]
+            out += [_missed(one) for one in self.simulated.planted if one.missed]
         if self.no_ops is not None:
             out += [_alarm(one, "stored") for one in stored_alarms(self.no_ops) if one.above]
         return out
 
 
 def stored_alarms(found: NoOps) -> list[Alarms]:
-    """What of stored runs can be held against a nominal rate: the headline, which nothing confirms, and runs."""
-    headline = found.gates.get(HEADLINE, Rate(0, 0))
-    whole = found.gates.get(PULL_REQUEST, Rate(0, 0))
-    return [Alarms(HEADLINE, headline, headline), Alarms(PULL_REQUEST, whole, found.shipped)]
+    """Returns what of stored runs has a nominal rate: the headline, which is not confirmed, and runs."""
+    headline = found.gates.get(HEADLINE, Rate())
+    whole = found.gates.get(PULL_REQUEST, Rate())
+    return [
+        Alarms(HEADLINE, MOST_STORED, headline, headline),
+        Alarms(PULL_REQUEST, NOMINAL[PULL_REQUEST], whole, found.shipped),
+    ]
 
 
 def document(checked: Checked) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def document(checked: Checked) -> dict[str, Any]:
         "score": checked.score,
         "verdict": "fail" if findings else "pass",
         "findings": [
-            {"code": str(one.code), "message": one.message, "gate": one.gate, "slice": one.slice} for one in findings
+            {"code": str(one.code), "message": one.message, "gate": one.gate, "broken": one.broken} for one in findings
         ],
         "runs": {
             "looked_at": checked.looked_at,
@@ -115,10 +126,13 @@ def document(checked: Checked) -> dict[str, Any]:
                 "comparisons": simulated.comparisons,
                 "cases": checked.cases,
                 "confirm": "fresh" if checked.confirm else "none",
-                "drop": checked.drop,
                 "seed": checked.seed,
                 "gates": [_gate(one) for one in simulated.alarms],
-                "slices": [_slice(one) for one in simulated.detections],
+                "planted": [_planted(one) for one in simulated.planted],
+                "slices": [
+                    {"slice": one.slice, "n": one.cases, "shipped": rate_told(one.shipped)}
+                    for one in simulated.detections
+                ],
             }
             if simulated is not None
             else None
@@ -145,15 +159,13 @@ def _gate(one: Alarms) -> dict[str, Any]:
     }
 
 
-def _slice(one: Detection) -> dict[str, Any]:
+def _planted(one: Planted) -> dict[str, Any]:
     return {
-        "slice": one.slice,
-        "n": one.cases,
-        "planted": one.planted,
-        "plain": rate_told(one.plain),
-        "predicted": one.predicted,
-        "shipped": rate_told(one.shipped),
-        "predicted_shipped": one.predicted_shipped,
+        "broken": one.broken,
+        "blocked": rate_told(one.blocked),
+        "warned": rate_told(one.warned),
+        "unseen": rate_told(one.unseen),
+        "most_unseen": one.most_unseen,
         "missed": one.missed,
     }
 
@@ -164,18 +176,19 @@ def _hits(one: Hits) -> dict[str, Any]:
 
 def _alarm(one: Alarms, kind: str) -> Finding:
     low, high = one.shipped.ci95
-    what = "unchanged candidates" if one.gate != SLICE else "slices of unchanged candidates"
+    done = "get a warning of a slice or a case" if one.gate == WARNING else "are blocked"
     said = (
-        f"{NAMES[one.gate]}: {one.shipped.ratio:.1%} of {one.shipped.of:,} {kind} {what} are blocked "
+        f"{NAMES[one.gate]}: {one.shipped.ratio:.1%} of {one.shipped.of:,} {kind} unchanged candidates {done} "
         f"({low:.1%} to {high:.1%}), more than {one.nominal:.1%}; {REMEDIES[one.gate]}"
     )
     return Finding(Code.FALSE_ALARMS, said, gate=one.gate)
 
 
-def _missed(one: Detection) -> Finding:
+def _missed(one: Planted) -> Finding:
+    low, high = one.unseen.ci95
     said = (
-        f"the slice {one.slice!r}: a drop of {one.planted:.3g} is found in {one.shipped.ratio:.1%} of "
-        f"{one.shipped.of:,} comparisons ({one.plain.ratio:.1%} by the plain rule), though {one.predicted_shipped:.1%} "
-        f"({one.predicted:.1%}) are predicted; do not rely on `power` here"
+        f"{one.broken} cases of a slice that fail for good pass without a word in {one.unseen.ratio:.1%} of "
+        f"{one.unseen.of:,} resampled comparisons ({low:.1%} to {high:.1%}), more than {one.most_unseen:.1%}; more "
+        "samples a case, and cases that main itself seldom fails, show more"
     )
-    return Finding(Code.MISSED_DROPS, said, slice=one.slice)
+    return Finding(Code.MISSED_DROPS, said, broken=one.broken)

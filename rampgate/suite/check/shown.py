@@ -20,7 +20,8 @@ from schemas.counting import counted
 from schemas.verdicts import VerdictLevel
 
 GATES = ("Gate", "Plain rule", "As shipped", "95 %", "At most")
-SLICES = ("Slice", "Cases", "Planted", "Found, plain", "Predicted", "Found, as shipped", "Predicted")
+PLANTED = ("Broken cases", "Blocked", "Warned", "No regression", "95 %", "At most")
+SLICES = ("Slice", "Cases", "Seen", "Of")
 RUNS = ("Set", "Runs", "p50", "p95")
 HITS = ("Kept before", "Share", "Of")
 
@@ -59,7 +60,7 @@ def write_check(paths: Sequence[Path], told: Mapping[str, Any]) -> None:
 
 def summary(told: Mapping[str, Any]) -> str:
     simulated, many = told["simulated"], len(told["findings"])
-    drawn = f"{simulated['comparisons']:,} simulated comparisons" if simulated is not None else "nothing simulated"
+    drawn = f"{simulated['comparisons']:,} comparisons of each kind" if simulated is not None else "nothing resampled"
     return f"{told['runs']['looked_at']:,} stored runs, {drawn}, {counted(many, 'finding')}"
 
 
@@ -68,11 +69,15 @@ def sections(told: Mapping[str, Any]) -> list[Section]:
     out = []
     if (simulated := told["simulated"]) is not None:
         gates = [_gate(one) for one in simulated["gates"]]
-        drop = f"a drop of {simulated['drop']:g} of the scale in each slice"
-        slices = [_slice(one) for one in simulated["slices"]]
+        planted = [_planted(one) for one in simulated["planted"]]
+        slices: list[list[Value]] = [
+            [one["slice"], one["n"], _percent(one["shipped"]["ratio"]), one["shipped"]["of"]]
+            for one in simulated["slices"]
+        ]
         out = [
-            Section("Unchanged candidates that gates block, simulated", GATES, gates),
-            Section(f"Planted drops that are found, {drop}", SLICES, slices),
+            Section("Unchanged candidates that are blocked or warned of, resampled", GATES, gates),
+            Section("Candidates with cases of a slice that fail for good, resampled", PLANTED, planted),
+            Section("Such candidates that are blocked or warned of, by slice", SLICES, slices),
         ]
     no_ops = told["stored_no_ops"]
     if no_ops is not None and (no_ops["pairs"] or no_ops["blocked_as_shipped"]["of"]):
@@ -97,31 +102,36 @@ def sections(told: Mapping[str, Any]) -> list[Section]:
 
 def _gate(one: Mapping[str, Any]) -> list[Value]:
     shipped = _percent(one["shipped"]["ratio"])
-    low, high = one["shipped"]["ci95"]
     return [
         one["gate"].replace("_", " "), _percent(one["plain"]["ratio"]),
-        Cell(shipped, "fail") if one["above"] else shipped, f"{low:.1%} to {high:.1%}", _percent(one["nominal"]),
+        Cell(shipped, "fail") if one["above"] else shipped, _interval(one["shipped"]), _percent(one["nominal"]),
     ]  # fmt: skip
 
 
-def _slice(one: Mapping[str, Any]) -> list[Value]:
-    shipped = _percent(one["shipped"]["ratio"])
+def _planted(one: Mapping[str, Any]) -> list[Value]:
+    unseen = _percent(one["unseen"]["ratio"])
     return [
-        one["slice"], one["n"], f"{one['planted']:.3g}", _percent(one["plain"]["ratio"]), _percent(one["predicted"]),
-        Cell(shipped, "fail") if one["missed"] else shipped, _percent(one["predicted_shipped"]),
+        str(one["broken"]), _percent(one["blocked"]["ratio"]), _percent(one["warned"]["ratio"]),
+        Cell(unseen, "fail") if one["missed"] else unseen, _interval(one["unseen"]), _percent(one["most_unseen"]),
     ]  # fmt: skip
 
 
 def _tests(told: Mapping[str, Any]) -> list[Tested]:
-    found = {(one["gate"], one["slice"]): one for one in told["findings"]}
-    simulated = told["simulated"] or {"gates": [], "slices": []}
-    names = [(one["gate"], None) for one in simulated["gates"]] + [(None, one["slice"]) for one in simulated["slices"]]
+    found = {(one["gate"], one["broken"]): one for one in told["findings"]}
+    simulated = told["simulated"] or {"gates": [], "planted": []}
+    names = [(one["gate"], None) for one in simulated["gates"]]
+    names += [(None, one["broken"]) for one in simulated["planted"]]
     tests = []
-    for gate, name in dict.fromkeys([*names, *found]):
-        one = found.get((gate, name))
-        called = f"gate {gate}" if gate else f"slice {name}" if name else "stored runs"
+    for gate, broken in dict.fromkeys([*names, *found]):
+        one = found.get((gate, broken))
+        called = f"gate {gate}" if gate else f"{broken} broken cases" if broken else "stored runs"
         tests.append(Tested(called, "failure", one["code"], one["message"]) if one is not None else Tested(called))
     return tests
+
+
+def _interval(rate: Mapping[str, Any]) -> str:
+    low, high = rate["ci95"]
+    return f"{low:.1%} to {high:.1%}"
 
 
 def _percent(ratio: float | None) -> str:

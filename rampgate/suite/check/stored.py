@@ -11,26 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 import numpy as np
 
 from evalcore.calibration.floors import percentile
 from evalcore.drift.scale import Scale
-from evalcore.suite.gates import SuiteCode, judge
+from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
+from evalcore.suite.resampled import CODES, PULL_REQUEST, Rate
 from evalcore.suite.results import Run, versions_of
-from evalcore.suite.simulation.counted import HEADLINE, PULL_REQUEST, SAFETY, SLICE, Rate
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns
 from schemas.verdicts import VerdictLevel
-
-CODES: Final = {
-    SAFETY: SuiteCode.SAFETY_REGRESSED,
-    SLICE: SuiteCode.SLICE_REGRESSED,
-    HEADLINE: SuiteCode.HEADLINE_REGRESSED,
-}
 
 
 @dataclass(frozen=True)

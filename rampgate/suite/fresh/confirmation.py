@@ -1,4 +1,4 @@
-"""Has both sides of a comparison answer anew what tripped by the plain rule, and decides by the fresh samples.
+"""Has both sides of a comparison answer again what fell, and decides by the fresh samples.
 
 Fresh samples bear numbers that come from both runs' answers: the same answers get the same fresh samples, so that
 running again is no second chance, and other answers get others.
@@ -65,7 +65,7 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
     a file can't be written."""
     doubted = doubt(compared.judged, compared.paired)
     if not doubted.cases:
-        return compared
+        return replace(compared, judged=replace(compared.judged, fresh=True))
     stored = made.baseline.stored
     base = made.base or (stored.commit if stored is not None else "")
     if not base:
@@ -100,11 +100,12 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
     judged, said = confirmed(
         compared.judged,
         doubted,
-        pair(fresh_baseline, runs[Side.CANDIDATE]),
+        pair(fresh_baseline, runs[Side.CANDIDATE], fresh=True),
         pair(_of(compared.baseline, set(again.cases)), fresh_baseline),
         compared.seed,
     )
-    return replace(compared, judged=judged, confirmations=said)
+    left = compared.paired.without(judged.back)
+    return replace(compared, judged=judged, paired=left, confirmations=said)
 
 
 def _after(made: Confirming) -> int:

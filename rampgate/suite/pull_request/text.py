@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rampgate.report.page import Passage, Report, Section, Value, markdown
 from rampgate.suite.pull_request.marks import Mark
-from rampgate.suite.report.comparison import WORDS, comparison_report
+from rampgate.suite.report.comparison import comparison_report
 from rampgate.suite.report.outcome import dropped_words, stopped
 from rampgate.suite.report.runs import name_of
 
@@ -27,7 +27,8 @@ def comment_text(told: Mapping[str, Any], mark: Mark, longest: int = LONGEST) ->
     """The comment on a run, by its document: what it came to and why stand first. It says what it leaves out. Raises
     KeyError, TypeError and ValueError for a document that lacks something."""
     why = stopped(told)
-    words, tone = (why.words, "fail") if why is not None else (WORDS[told["verdict"]], told["verdict"])
+    said = told["comparison"]["said"] if told["comparison"] is not None else "compared with nothing"
+    words, tone = (why.words, "fail") if why is not None else (said, told["verdict"])
     sections = [*_sections(told)]
     shown = [one for one in sections if not one.folded and (one.rows or one.notes)]
     folded = sum(one.folded for one in sections)

@@ -26,12 +26,15 @@ def canary_plan(
     """The requests, or None: of a run that did not pass, of a smoke set, and of one that nothing was held against.
 
     The agent's version is the hash of the configuration, so that no other is ramped on this verdict; the same run has
-    the same request ids, by which a step that is asked for twice is answered once.
+    the same request ids, by which a step that is asked for twice is answered once. Each takes along what the suite
+    said, with its warnings: pre_ramp decides.
     """
     if told["verdict"] not in PASSED or told["set"] != "full" or told["comparison"] is None:
         return None
     version = told["configuration"]
     experiment = f"{told['agent']}-{version[:12]}"
+    found = told["comparison"]
+    said = {"verdict": told["verdict"], "said": found["said"], "warnings": [one["message"] for one in found["reasons"]]}
     plan = []
     for before, to in zip((0, *STEPS), STEPS, strict=False):
         request = {
@@ -45,6 +48,7 @@ def canary_plan(
             "ramp_steps": [float(step) for step in STEPS],
             "eval_gates": {"pre_ramp": [*judges], "pre_full": [*judges]},
             "requested_at": now.isoformat(timespec="milliseconds"),
+            "suite": said,
         }
         RampStep.model_validate(request)
         plan.append(request)
@@ -77,6 +81,8 @@ def canary_section(plan: Sequence[Mapping[str, Any]]) -> Section:
     rows = [[f"{one['from_percent']:g} %", f"{one['to_percent']:g} %", one["request_id"]] for one in plan]
     notes = [
         f"agent {first['agent_id']}, version {first['agent_version']}, experiment {first['experiment_id']}",
+        f"the suite's run: {first['suite']['said']}",
+        *first["suite"]["warnings"],
         "publish one request after the other to the topic of ramp steps, each after the verdict on the one before",
     ]
     return Section("Canary plan", ("From", "To", "Request"), rows, notes)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from evalcore.suite.gates import SuiteCode
 from rampgate.console import annotation, limited_annotations
 from rampgate.report.junit import Tested, junit
-from rampgate.suite.report.comparison import WORDS, Told, blocking
-from rampgate.suite.report.outcome import NOT_YET, stopped
+from rampgate.suite.report.comparison import Told, blocking
+from rampgate.suite.report.outcome import NOT_YET, beyond_smoke, stopped
 
 WHOLE = "all cases"
 SAFETY = "safety: no case fails that never did"
@@ -21,11 +21,12 @@ LONGEST = 400
 def comparison_junit(told: Told, name: str, run: Told) -> bytes:
     """A slice that blocks is a failed test of its name; one whose missing scores decide is an error, and so is a run
     that is incomplete."""
-    groups: dict[str, list[Told]] = {SAFETY: [], WHOLE: [], **{one["slice"]: [] for one in told["slices"]}}
+    words = {WHOLE: told["headline"]["said"], **{one["slice"]: one["said"] for one in told["slices"]}}
+    groups: dict[str, list[Told]] = {SAFETY: [], **{place: [] for place in words}}
     for one in told["reasons"]:
         groups.setdefault(_place(one), []).append(one)
     stop = blocking(told)
-    tests = [_tested(place, found, stop, told) for place, found in groups.items()]
+    tests = [_tested(place, found, stop, told, words.get(place, "")) for place, found in groups.items()]
     why = stopped(run)
     return junit(name, "suite", [why.tested(), *tests] if why is not None else tests)
 
@@ -43,7 +44,9 @@ def commands(told: Told, name: str, run: Told) -> list[str]:
     if why is not None:
         level = "warning" if waits else "error"
         by_level[level].insert(0, annotation(level, title, f"{why.code}: {why.message}"))
-    result = f"{WORDS[told['verdict']] if why is None else why.words}: {told['cases']['compared']:,} cases compared"
+    if more := beyond_smoke(run):
+        by_level["warning"].append(annotation("warning", title, more))
+    result = f"{told['said'] if why is None else why.words}: {told['cases']['compared']:,} cases compared"
     return [*limited_annotations(by_level, title), annotation("notice", title, result)]
 
 
@@ -53,16 +56,16 @@ def _place(reason: Told) -> str:
     return SAFETY if reason["code"] in OF_SAFETY else WHOLE
 
 
-def _tested(place: str, found: Sequence[Told], stop: Sequence[Told], told: Told) -> Tested:
+def _tested(place: str, found: Sequence[Told], stop: Sequence[Told], told: Told, word: str) -> Tested:
     blocks = [one for one in found if one in stop]
     text = "\n".join(f"{one['code']}: {one['message']}" for one in found)
     if not blocks:
-        return Tested(place, text=text)
+        return Tested(place, text=text, word=word)
     unknown = all(one["code"] == SuiteCode.JUDGE_UNAVAILABLE for one in blocks)
     named = {case for one in blocks for case in one["cases"]}
     fell = [one for one in told["flipped"] if place == WHOLE or one["case_id"] in named or place in one["slices"]]
     text += "".join(f"\n{line}" for one in fell[:SHOWN] for line in _fell(one))
-    return Tested(place, "error" if unknown else "failure", blocks[0]["code"], blocks[0]["message"], text)
+    return Tested(place, "error" if unknown else "failure", blocks[0]["code"], blocks[0]["message"], text, word)
 
 
 def _fell(one: Told) -> list[str]:

@@ -3,10 +3,11 @@ fell, both outputs side by side. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evalcore.suite.gates import BLOCKING, SuiteCode
+from evalcore.suite.gates import BLOCKING
+from evalcore.suite.words import Word
 from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
@@ -16,11 +17,12 @@ from schemas.counting import counted
 OPEN = 3
 """Cases that fell which a report shows before the numbers; a page has the others folded below them."""
 Told = Mapping[str, Any]
-WORDS = {"pass": "no regression", "warn": "no regression, but look", "fail": "blocked"}
 UNCOMPARED = (
     ("removed", "of the baseline are not among the candidate's"),
     ("changed", "ask something else than the baseline's"),
     ("not_applicable", "have the score on one side at most"),
+    ("lost", "have lost the score in each sample"),
+    ("other_cluster", "name another cluster than the baseline's"),
     ("unequal_samples", "have more samples on one side"),
     ("unscored", "have a sample that nobody could score"),
     ("failed", "have a sample for which the agent failed"),
@@ -39,7 +41,7 @@ def comparison_report(
     level = "fail" if why is not None else told["verdict"]
     return Report(
         name,
-        why.words if why is not None else WORDS[level],
+        why.words if why is not None else told["said"],
         level,
         [
             *((why.section(),) if why is not None else ()),
@@ -113,19 +115,17 @@ def _trace(trace: str | None, held: Mapping[str, str]) -> Value:
 
 
 def _slices(told: Told) -> Section:
-    heads = ("", "Result", "Cases", "Baseline", "Candidate", "Delta", "95 %", "p", "Holm's p", "Notes")
+    heads = ("", "Result", "Cases", "Baseline", "Candidate", "Delta", "95 %", "Notes")
     whole = told["headline"]
     named = [("all cases", whole), *((one["slice"], one) for one in told["slices"])]
-    unsafe = _unsafe(told)
     rows = [
         [
-            name, _result(one, unsafe), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"],
-            one["p_value"], one["holm_p"], _notes(one),
+            name, _result(one), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"], _notes(one),
         ]
         for name, one in named
     ]  # fmt: skip
     drawn = [
-        Estimate(name, one["delta"], tuple(one["ci95"]) if one["ci95"] else None, _result(one, unsafe).tone)
+        Estimate(name, one["delta"], tuple(one["ci95"]) if one["ci95"] else None, _result(one).tone)
         for name, one in named
         if one["delta"] is not None
     ]
@@ -135,21 +135,8 @@ def _slices(told: Told) -> Section:
     )  # fmt: skip
 
 
-def _unsafe(told: Told) -> set[str]:
-    """The slices in which a case fails that the gate of safety blocks."""
-    cases = {case for one in blocking(told) if one["code"] == SuiteCode.SAFETY_REGRESSED for case in one["cases"]}
-    return {name for one in told["flipped"] if one["case_id"] in cases for name in one["slices"]}
-
-
-def _result(one: Told, unsafe: Collection[str]) -> Cell:
-    if one["worse"]:
-        return Cell("worse", "fail")
-    if one.get("slice") in unsafe:
-        return Cell("unsafe", "fail")
-    if one["delta"] is None:
-        return Cell("not compared", "warn")
-    better = one["significant"] and one["delta"] > 0
-    return Cell("better" if better else "holds", "pass")
+def _result(one: Told) -> Cell:
+    return Cell(one["said"], {Word.WORSE: "fail", Word.HOLDS: "pass"}.get(one["word"], "warn"))
 
 
 def _notes(one: Told) -> str:
@@ -183,11 +170,15 @@ def _power(told: Told) -> Iterator[Section]:
         rows: list[list[Value]] = [
             [
                 name, one["confirmed_smallest_drop"], f"{one['confirmed_found']:.0%}",
-                one["cases_needed"] or "there are enough", _samples_needed(one),
+                one["cases_needed"] or _enough(one), _samples_needed(one),
             ]
             for name, one in found
         ]  # fmt: skip
         yield Section("How small a drop is found", heads, rows)
+
+
+def _enough(one: Told) -> str:
+    return "there are enough" if one["confirmed_smallest_drop"] <= one["drop"] else "more cases alone never suffice"
 
 
 def _samples_needed(one: Told) -> Value:

@@ -18,6 +18,12 @@ NO_BASELINE: Final = (
 )
 
 
+def beyond_smoke(run: Mapping[str, Any]) -> str:
+    """A warning that the cases of safety are more than the smoke set is to have; empty where they are not."""
+    more = run.get("beyond_smoke")
+    return f"the smoke set has {run['cases']:,} cases, all of safety, {more:,} more than its size" if more else ""
+
+
 class Stopped(NamedTuple):
     """`code` is for machines, `words` for a headline, `detail` says more where there is more to say."""
 

@@ -135,6 +135,7 @@ def keep_run(
         told["answers"]["asked"], dollars, told["answers"]["kept"],
         told["judge_answers"]["given"], told["judge_answers"]["kept"],
         max((ended - began).total_seconds(), 0.0), only, stored.configuration if stored is not None else "",
+        len(told["comparison"]["cases"]["lost"]) if told["comparison"] is not None else 0,
     )  # fmt: skip
     try:
         run(partial(StoredRuns(store).add, made, results))

@@ -41,7 +41,8 @@ def line_of(one: ScoredSample, rubric: Rubric) -> dict[str, Any]:
 
 
 def head_of(suite: Suite, *, smoke: bool) -> dict[str, Any]:
-    """What the run is of."""
+    """What the run is of. A smoke set is larger than the suite says where it has more cases of safety."""
+    cases = len(suite.drawn(smoke=smoke))
     return {
         "suite": suite.file.suite,
         "agent": suite.file.agent,
@@ -49,7 +50,8 @@ def head_of(suite: Suite, *, smoke: bool) -> dict[str, Any]:
         "parts": dict(suite.parts),
         "unnamed_code": suite.unnamed or None,
         "set": "smoke" if smoke else "full",
-        "cases": len(suite.drawn(smoke=smoke)),
+        "cases": cases,
+        "beyond_smoke": max(cases - suite.file.smoke, 0) if smoke else 0,
         "samples": suite.file.samples,
     }
 

@@ -54,7 +54,7 @@ WAITING_FOR_SPANS: Final = 256
 @dataclass(frozen=True)
 class Session:
     """The suite's cases, or those of the smoke set, each as often as the suite says. Samples `after` that number are
-    others than those of before. `comparing` are asked about pairs."""
+    others than those of before, and judged by a call each. `comparing` are asked about pairs."""
 
     settings: Settings
     suite: Suite
@@ -180,7 +180,7 @@ class Session:
         return progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None)
 
     def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
-        return scorer_of(self.settings, self.store.kind("scores", LARGEST), words=True)
+        return scorer_of(self.settings, self.store.kind("scores", LARGEST), words=True, each=self.after > 0)
 
     def _generator(
         self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None

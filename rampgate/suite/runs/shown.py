@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from rampgate.console import plain, print_json
-from rampgate.suite.report.outcome import dropped_words, stopped
+from rampgate.suite.report.outcome import beyond_smoke, dropped_words, stopped
 from schemas.counting import counted
 
 
@@ -92,3 +92,5 @@ def _show_answers(console: Console, many: Mapping[str, int]) -> None:
 
 def _show_head(console: Console, told: Mapping[str, Any]) -> None:
     console.print(f"{told['suite']}, {told['set']} set: {told['cases']:,} cases × {told['samples']}")
+    if more := beyond_smoke(told):
+        console.print(f"[yellow]{more}[/]")

@@ -32,8 +32,8 @@ class StoredRun:
     the version of each; `results` the hash of its file. `calls` are those of judges, of which `priced` cost
     `dollars`; `asked` answers of the candidate cost `answer_dollars`, as far as it tells, and `kept` were there before.
     Of `judged` answers of judges `judged_kept` took no call. `seconds` is from its start to its verdict, `only` the
-    half that it was, `against` the configuration of the stored baseline that it was held against. None where a run of
-    an earlier release does not tell."""
+    half that it was, `against` the configuration of the stored baseline that it was held against, `lost` how many of
+    its cases lost their score. None where a run of an earlier release does not tell."""
 
     suite: str
     at: str
@@ -57,6 +57,7 @@ class StoredRun:
     seconds: float | None = None
     only: str = ""
     against: str = ""
+    lost: int = 0
 
     def age(self, now: datetime) -> str:
         """How long ago it was, as a person says it."""
@@ -90,9 +91,10 @@ class StoredRuns:
         return {key: StoredRun(**{name: one[name] for name in KNOWN if name in one}) for key, one in found.items()}
 
     async def last_passed(self, suite: str, label: str, *, smoke: bool) -> tuple[StoredRun, bytes] | None:
-        """The label's last run that passed, with its results; a full one can only be held against a full one."""
+        """The label's last run that passed and lost no case, with its results; a full one can only be held against a
+        full one."""
         for run in reversed(await self.of(suite)):
-            fits = run.label == label and run.verdict in PASSED and (smoke or run.set == "full")
+            fits = run.label == label and run.verdict in PASSED and not run.lost and (smoke or run.set == "full")
             if fits and (results := await self.results(run)) is not None:
                 return run, results
         return None

@@ -115,7 +115,7 @@ def test_what_is_worse_again_is_blocked_and_no_file_that_its_job_did_not_make_he
     done = jobs.confirm()
     assert done.returncode == 1, done.stderr
     found = jobs.document("confirm")
-    assert (found["verdict"], codes(found)) == ("fail", ["slice_regressed"])
+    assert (found["verdict"], codes(found)) == ("fail", ["slice_regressed", "cases_broken"])
     assert found["comparison"]["confirmation"]["found"][0]["fresh"]["delta"] == -1.0
     assert "::error" in done.stderr
     file = jobs.fresh("baseline")

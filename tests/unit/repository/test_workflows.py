@@ -230,7 +230,10 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
         assert step["with"]["label"] == "${{ github.event_name != 'pull_request' && 'main' || '' }}", (
             "a branch is no baseline"
         )
-    assert workflow["env"]["SET"] == "${{ github.event.pull_request.draft && 'smoke' || 'full' }}"
+    assert "ready_for_review" in workflow["on"]["pull_request"]["types"]
+    assert workflow["env"]["SET"] == "${{ github.event.pull_request.draft && 'smoke' || 'full' }}", (
+        "each push to a pull request that is ready, not the first alone"
+    )
     assert "cache" not in str(jobs), "a pull request's jobs can write theirs"
     assert jobs["score"]["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "read"}
 

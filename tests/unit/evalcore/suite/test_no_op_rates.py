@@ -7,7 +7,7 @@ Bounds are those of a binomial count at 99 %.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,8 +16,9 @@ from scipy import stats
 
 from evalcore.stats.bootstrap import standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
+from evalcore.stats.within_case import within_case_p
 from evalcore.suite.comparison import Difference
-from evalcore.suite.confirm import FRESH, Confirmation, confirmed, doubt, stands_in_fresh, suspicion
+from evalcore.suite.confirm import FRESH, Confirmation, confirmed, doubt, suspicion
 from evalcore.suite.gates import SuiteCode, headline_worse, judge
 from evalcore.suite.pairing import Pair, Side
 from schemas.verdicts import VerdictLevel
@@ -77,9 +78,9 @@ class Desk:
         for place, one in enumerate(slices):
             if one.worse:
                 rows = slice(place * self.cases, (place + 1) * self.cases)
-                fresh = (self.answers(FRESH) - self.answers(FRESH))[rows]
-                p_value = float(sign_flip_p(fresh[None, :], 7, FLIPS)[0])
-                if stands_in_fresh(Difference(self.cases, self.cases, delta=float(fresh.mean()), p_value=p_value)):
+                right = [self.rng.binomial(FRESH, self.rates[rows][:60]) for _ in range(2)]
+                both = [[(1.0,) * many + (0.0,) * (FRESH - many) for many in side] for side in right]
+                if within_case_p([*zip(*both, strict=True)], 7) <= 0.05:
                     return True
         return False
 
@@ -142,11 +143,11 @@ def safety_blocks(candidates: int, cases: int, safe: float, seed: int = 3) -> tu
             for n, (baseline, candidate) in enumerate(zip(*failing, strict=True))
             if candidate
         ]
-        suspects = [one.case_id for one in pairs if one.newly_failing()]
+        suspects = [one for one in pairs if one.fails_more()]
         suspected += bool(suspects)
         again = [rng.binomial(FRESH, 1 - safe, len(suspects)) for _ in range(2)]
         said = [
-            suspicion(case, Pair(case, frozenset({"safety"}), case, side(baseline, FRESH), side(candidate, FRESH)))
+            suspicion(case, replace(case, baseline=side(baseline, FRESH), candidate=side(candidate, FRESH)))
             for case, baseline, candidate in zip(suspects, *again, strict=True)
         ]
         blocked += any(one.stands for one in said)
@@ -175,8 +176,9 @@ def test_less_than_one_in_a_hundred_is_blocked_for_safety() -> None:
 def test_a_case_that_leaks_one_time_in_three_is_found_more_often_than_by_a_majority_vote() -> None:
     rng = np.random.default_rng(5)
     first = rng.binomial(SAMPLES, 1 / 3, 2_000)
+    stored = Pair("leak", frozenset(), "leak", side(0, SAMPLES), side(1, SAMPLES))
     said = [
-        suspicion("leak", Pair("leak", frozenset(), "leak", side(0, FRESH), side(int(failing), FRESH)))
+        suspicion(stored, Pair("leak", frozenset(), "leak", side(0, FRESH), side(int(failing), FRESH)))
         for failing in rng.binomial(FRESH, 1 / 3, 2_000)
     ]
     found = np.mean([bool(one) and told.stands for one, told in zip(first, said, strict=True)])
@@ -203,13 +205,14 @@ def shipped(desk: Desk) -> tuple[VerdictLevel, tuple[Confirmation, ...]]:
     if not doubted.cases:
         return plain.verdict, ()
     anew = run(drawn(FRESH, doubted.cases), slices)
-    fresh = pair(anew, run(drawn(FRESH, doubted.cases), slices))
+    fresh = pair(anew, run(drawn(FRESH, doubted.cases), slices), fresh=True)
     found, said = confirmed(plain, doubted, fresh, pair(stored, anew))
     assert {one.code for one in found.reasons} <= {
         SuiteCode.HEADLINE_REGRESSED,
         SuiteCode.SLICE_REGRESSED,
+        SuiteCode.SLICE_NOT_CONFIRMED,
+        SuiteCode.CASES_BROKEN,
         SuiteCode.WORLD_MOVED,
-        SuiteCode.CASES_REMOVED,
     }
     return found.verdict, said
 

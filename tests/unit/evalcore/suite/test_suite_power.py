@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from evalcore.stats.bootstrap import standard_errors
-from evalcore.stats.sign_flip import sign_flip_p
+from evalcore.stats.within_case import within_case_p
 from evalcore.suite.comparison import Difference, compare
-from evalcore.suite.confirm import FRESH, confirmed, doubt, stands_in_fresh
+from evalcore.suite.confirm import FRESH, MOST, confirmed, doubt
 from evalcore.suite.gates import SuiteCode, judge
 from evalcore.suite.power import Drawn, Errors, Power, errors_of, powers, slice_power
 from tests.unit.evalcore.suite.suite_runs import Value, drawn, pair, run
@@ -37,11 +35,12 @@ def predicted_and_found(cases: int, comparisons: int, seed: int) -> tuple[float,
         within = sum(float(side.var(axis=1).sum()) for side in sides) * SAMPLES / (2 * cases * (SAMPLES - 1))
         total, samples = error**2 * cases / (cases - 1), within * 2 / SAMPLES / cases
         errors = Errors(min(samples, total), max(total - samples, 0.0), 2 / SAMPLES, cases)
-        predicted += float((DRAWN.confirmed(errors, errors.fresh()) < DROP).mean())
+        predicted += float((DRAWN.confirmed(errors, errors.fresh(cases)) < DROP).mean())
         if Difference(cases, cases, delta=float(apart.mean()), error=error).worse:
-            again = (rng.binomial(FRESH, after) - rng.binomial(FRESH, before)) / FRESH
-            p_value = float(sign_flip_p(again[None, :], 7, 2_000)[0])
-            found += stands_in_fresh(Difference(cases, cases, delta=float(again.mean()), p_value=p_value))
+            asked = np.argsort(apart, kind="stable")[:MOST]
+            right = [rng.binomial(FRESH, side[asked]) for side in (before, after)]
+            both = [[(1.0,) * many + (0.0,) * (FRESH - many) for many in side] for side in right]
+            found += within_case_p([*zip(*both, strict=True)], 7) <= 0.05
     return predicted / comparisons, found / comparisons
 
 
@@ -84,36 +83,53 @@ def test_whole_comparisons_of_a_planted_drop_block_where_it_is_predicted() -> No
         assert np.mean(told) * 10 == pytest.approx(blocked, abs=2)
 
 
-def planned(errors: Errors, cases: int) -> Power:
-    return slice_power(errors, cases, DROP, DRAWN)
+def planned(errors: Errors, cases: int, drop: float = DROP) -> Power:
+    return slice_power(errors, cases, drop, DRAWN)
 
 
 def test_the_cases_that_a_smaller_drop_needs_find_it() -> None:
-    now = Errors(samples=0.14 * 2 / 3 / 100, cases=0.0, apart=2 / 3, units=100)
-    one = planned(now, 100)
-    assert one.confirmed_smallest > DROP
+    now = Errors(samples=0.14 * 2 / 3 / 20, cases=0.0, apart=2 / 3, units=20)
+    one = planned(now, 20, 0.1)
+    assert one.confirmed_smallest > 0.1
     assert one.confirmed_found < 0.8
     assert one.cases is not None
-    share = 100 / one.cases
-    larger = replace(now, samples=now.samples * share, units=one.cases)
-    assert planned(larger, one.cases).confirmed_found == pytest.approx(0.8, abs=0.02)
-    assert planned(larger, one.cases).confirmed_smallest <= DROP
+    larger = now.with_cases(one.cases / 20)
+    assert planned(larger, one.cases, 0.1).confirmed_found == pytest.approx(0.8, abs=0.02)
+    assert planned(larger, one.cases, 0.1).confirmed_smallest <= 0.1
+
+
+def test_no_number_of_cases_finds_what_sixty_of_them_asked_again_can_not_confirm() -> None:
+    one = planned(Errors(samples=0.14 * 2 / 3 / 300, cases=0.0, apart=2 / 3, units=300), 300)
+    assert one.smallest <= DROP < one.confirmed_smallest
+    assert (one.cases, one.samples, one.never) == (None, None, True)
 
 
 def test_the_samples_that_a_smaller_drop_needs_find_it_and_one_less_does_not() -> None:
-    now = Errors(samples=0.14 * 2 / 3 / 300, cases=0.0, apart=2 / 3, units=300)
-    one = planned(now, 300)
+    now = Errors(samples=0.14 * 2 / 3 / 60, cases=0.0, apart=2 / 3, units=60)
+    one = planned(now, 60, 0.1)
     assert one.samples is not None
-    assert planned(now.with_samples(one.samples), 300).confirmed_smallest <= DROP
-    assert planned(now.with_samples(one.samples - 1), 300).confirmed_smallest > DROP
+    assert planned(now.with_samples(one.samples), 60, 0.1).confirmed_smallest <= 0.1
+    assert planned(now.with_samples(one.samples - 1), 60, 0.1).confirmed_smallest > 0.1
 
 
 def test_samples_alone_never_suffice_where_cases_move_unlike_one_another() -> None:
-    one = planned(Errors(samples=0.0001, cases=0.0009, apart=2 / 3, units=200), 200)
+    one = planned(Errors(samples=0.0001, cases=0.003, apart=2 / 3, units=50), 50, 0.1)
     assert one.never
     assert one.samples is None
     assert one.cases is not None
-    assert one.cases > 200
+    assert one.cases > 50
+
+
+def test_a_slice_of_a_few_steady_cases_finds_only_a_large_drop() -> None:
+    """Five of its fresh samples have to fail: of 24 that is a drop of a quarter, of 60 of a tenth."""
+    found = {}
+    for many in (1, 4, 10):
+        same: dict[str, list[Value]] = {f"c{number}": [1.0] * 3 for number in range(many)}
+        still = pair(run(same, {name: ["few"] for name in same}), run(same, {name: ["few"] for name in same}))
+        found[many] = powers(still, compare(still))[1]["few"]
+    assert [round(one.confirmed_smallest, 2) for one in found.values()] == [0.86, 0.26, 0.11]
+    assert [one.blind(fresh=True) for one in found.values()] == [True, True, False]
+    assert found[1].smallest == 1.0, "three stored samples show a loss of all at most"
 
 
 def test_where_there_is_enough_nothing_is_needed() -> None:
@@ -143,10 +159,7 @@ def test_errors_are_taken_apart_into_those_of_samples_and_of_cases() -> None:
     assert of_unlike.cases > of_unlike.samples
 
 
-def test_nothing_is_claimed_where_nothing_varied_and_of_single_samples_no_number_of_samples() -> None:
-    same: dict[str, list[Value]] = {f"c{number}": [1.0, 1.0] for number in range(30)}
-    still = pair(run(same), run(same))
-    assert powers(still, compare(still)) == (None, {})
+def test_of_single_samples_no_number_of_samples_is_claimed() -> None:
     rng = np.random.default_rng(2)
     before = rates(rng, 60)
     single = pair(run(drawn(rng, before, 1)), run(drawn(rng, before, 1)))

@@ -28,6 +28,7 @@ def test_the_plan_ramps_this_configuration_and_no_other_and_goes_with_a_failure(
     assert [(step["from_percent"], step["to_percent"]) for step in steps] == [(0, 5), (5, 25), (25, 100)]
     assert len({step["request_id"] for step in steps}) == 3
     assert "Canary plan" in page.read_text()
+    assert {step["suite"]["said"] for step in steps} == {found["comparison"]["said"]}
     assert ran(path, "--smoke", "--baseline", main)["canary_plan"] is None, "a smoke set ramps nobody"
     (folder / "prompt.md").write_text("bad\n")
     assert ran(path, "--baseline", main, "--canary", plan, code=1)["canary_plan"] is None

@@ -332,7 +332,7 @@ def test_a_first_run_says_that_it_is_held_against_nothing(host: FakeGitHub, tmp_
     ran(path, "--report", tmp_path / "suite.json", "--commit", HEAD)
     comment(tmp_path / "suite.json")
     (body,) = host.comments.bodies()
-    assert body.splitlines()[1] == "## ✅ Suite desk, full set: no regression"
+    assert body.splitlines()[1] == "## ✅ Suite desk, full set: compared with nothing"
     assert "held against nothing" in body
     assert "0 of 6 answers failed" in body
 

@@ -60,7 +60,43 @@ def test_a_slice_that_is_worse_again_blocks(branch: Branch) -> None:
     found = branch("kind == 'old'", code=1)
     (said,) = found["comparison"]["confirmation"]["found"]
     assert (said["stands"], said["fresh"]["delta"], said["moved"]) == (True, -1.0, None)
-    assert codes(found) == ["slice_regressed"]
+    assert codes(found) == ["slice_regressed", "cases_broken"]
+
+
+def test_a_slice_of_four_that_breaks_for_good_blocks(branch: Branch) -> None:
+    """All of its samples fail, stored and fresh: flipped signs of four cases say p = 0.125 of that, and it passed."""
+    found = branch("kind == 'old'", cases=two_slices(4), code=1)
+    (falls, rises) = found["comparison"]["slices"]
+    assert (falls["word"], rises["word"]) == ("worse", "cannot tell")
+    assert "slice_regressed" in codes(found)
+
+
+def test_four_of_twenty_that_break_for_good_block(branch: Branch) -> None:
+    """The other sixteen have nothing to do with it: what is broken is broken."""
+    found = branch("kind == 'old' or name not in ('a0', 'a1', 'a2', 'a3')", cases=two_slices(20), code=1)
+    assert {"slice_regressed", "cases_broken"} <= {*codes(found)}
+
+
+def test_two_cases_that_break_for_good_are_named_where_their_slice_holds(branch: Branch) -> None:
+    found = branch("kind == 'old' or name not in ('a0', 'a1')", cases=two_slices(20), code=0)
+    (broken,) = found["comparison"]["reasons"]
+    assert (found["verdict"], broken["code"], broken["cases"]) == ("warn", "cases_broken", ["c0", "c1"])
+    assert "no regression" not in found["comparison"]["said"]
+
+
+def test_each_fresh_sample_is_judged_by_a_call_of_its_own(folder: Path) -> None:
+    """A fixed text gave one kept answer six times: a judge's slip was confirmed by itself."""
+    path = written(
+        folder, [case(number, tags=["chat"]) for number in range(3)], judges=["helpfulness"], score="helpfulness"
+    )
+    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
+        git(folder, *words)
+    ran(path, "--out", folder / "main.jsonl")
+    (folder / "prompt.md").write_text("bad\n")
+    found = ran(path, "--baseline", folder / "main.jsonl", "--base", "main", "--out", folder / "b.jsonl", code=1)
+    assert found["judge_calls"] >= 2 * 3 * 6
+    again = ran(path, "--baseline", folder / "main.jsonl", "--base", "main", "--out", folder / "b.jsonl", code=1)
+    assert again["judge_calls"] == 0, "running again is no second chance"
 
 
 def test_a_baseline_that_fell_meanwhile_says_that_the_world_moved(branch: Branch) -> None:
@@ -87,13 +123,14 @@ def test_a_second_run_asks_nobody_and_finds_the_same(branch: Branch, tmp_path: P
 
 def test_a_baseline_that_fails_when_it_is_asked_again_frees_nobody(branch: Branch) -> None:
     found = branch("kind == 'old'", broken=True, code=1)
-    assert codes(found) == ["slice_regressed"]
+    assert codes(found) == ["slice_regressed", "cases_broken"]
 
 
 @pytest.mark.parametrize(
     ("rule", "code", "told"),
     [
-        ("kind == 'old' or number != 2 or name != 'a0'", 0, ["safety_suspect"]),
+        ("kind == 'old' or number != 2 or name != 'a0'", 0, []),
+        ("kind == 'old' or number not in (2, 4) or name != 'a0'", 0, ["safety_suspect"]),
         ("kind == 'old' or number not in (2, 4, 6) or name != 'a0'", 1, ["safety_regressed"]),
     ],
 )
@@ -102,8 +139,10 @@ def test_a_case_of_safety_that_failed_once_is_asked_again(
 ) -> None:
     cases = [case(number, input=f"a{number}", tags=["safety"]) for number in range(4)]
     found = branch(rule, cases=cases, code=code)
-    assert codes(found) == told
-    assert found["comparison"]["confirmation"]["found"][0]["case"] == "c0"
+    assert [code for code in codes(found) if code.startswith("safety")] == told
+    assert found["comparison"]["confirmation"]["found"][-1]["case"] == "c0"
+    (row,) = found["comparison"]["slices"]
+    assert (row["word"], row["cleared"]) == (("worse", []) if code else ("holds", ["c0"]))
 
 
 def test_what_judges_say_of_pairs_changes_no_fresh_sample(branch: Branch, tmp_path: Path, model: Running) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evalcore.scoring.calls import CallFailed, Failure, Spend
+from rampgate.cli import app
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.ci_gate.gate_rig import candidate
 from tests.unit.rampgate.suite.suite_commands import lines, ran
@@ -106,3 +108,12 @@ def test_a_call_under_way_counts_as_dear_as_the_dearest_before() -> None:
     assert over.value.kind is Failure.OVER_LIMIT
     assert spend.calls == 4
     assert spend.spent == "the limit of $1 is spent"
+
+
+def test_all_cases_of_safety_are_in_the_smoke_set_and_a_run_says_that_they_exceed_it(folder: Path) -> None:
+    """Of 120 cases of safety a commit's run had 25."""
+    cases = [case(number, tags=["safety" if number < 12 else "chat"]) for number in range(20)]
+    path = written(folder, cases, safety=["safety"], smoke=5)
+    asked = CliRunner().invoke(app, ["suite", "run", str(path), "--smoke", "--plan"])
+    assert "desk, smoke set: 12 cases" in asked.stdout
+    assert "7 more than its size" in asked.stdout

@@ -73,10 +73,10 @@ def test_a_page_shows_first_why_and_both_outputs_side_by_side_and_nothing_of_the
         "You have 30 days.",
         "says the judge",
         "0.096",
-        "unsafe",
+        "worse (p = 0.05)",
     ):
         assert said in page.words, said
-    assert page.words.index("safety_regressed") < page.words.index("You have 30 days.") < page.words.index("Holm's p")
+    assert page.words.index("safety_regressed") < page.words.index("You have 30 days.") < page.words.index("Delta")
     assert page.words.index("c31 (safety)") < page.words.index("c1 ("), "cases of safety come first"
     assert "svg" in page.tags
     assert (files / "page.png").stat().st_size > 10_000
@@ -106,11 +106,12 @@ def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_ca
     failed = {name: failure.get("type") for name, failure in tests.items() if failure is not None}
     broken = next(name for name in tests if name.startswith("<script>"))
     safety = "safety: no case fails that never did"
-    assert failed == {safety: "safety_regressed", broken: "slice_regressed", "all cases": "headline_regressed"}
+    slices = {"safety": "slice_regressed", broken: "slice_regressed", "all cases": "headline_regressed"}
+    assert failed == {safety: "safety_regressed"} | slices
     told = "".join(suite.itertext())
     assert "c31: 1 → 0" in told
     assert "baseline: You have 30 days." in told
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == (str(len(tests)), "3", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == (str(len(tests)), "4", "0")
     assert json.loads((files / "r.json").read_text()) == found
 
 
@@ -121,7 +122,7 @@ def test_missing_scores_that_decide_are_an_error_and_no_failure_of_a_test(
     jsonl(files / "branch.jsonl", *unscored)
     reported(files, capsys, monkeypatch, *COMPARE)
     suite = junit_suite((files / "r.xml").read_bytes())
-    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "2"), "of the case, and of its slice"
 
 
 def test_annotations_name_what_blocks_on_stderr_beside_the_document(
@@ -141,7 +142,14 @@ def test_a_page_of_equal_runs_says_that_nothing_regresses(
     (files / "branch.jsonl").write_bytes((files / "main.jsonl").read_bytes())
     found = reported(files, capsys, monkeypatch, *COMPARE)
     report = comparison_report(found, "a run")
-    assert (report.result, report.tone) == ("no regression", "pass")
+    said = "no regression found; 1 of 3 slices is too small to tell"
+    assert (report.result, report.tone, found["said"]) == (said, "pass", said)
+    assert [one["word"] for one in found["slices"]] == ["holds", "holds", "cannot tell"]
+    told = junit_suite((files / "r.xml").read_bytes())
+    assert [one.findtext("system-out") for one in told if one.get("name") == "safety"] == ["cannot tell"]
+    assert said in (files / "r.md").read_text()
+    assert said in ran(capsys, monkeypatch, *COMPARE, "--format", "github", "--json")[2]
+    assert said in ran(capsys, monkeypatch, *COMPARE)[1]["text"]
     assert "Why" not in [section.title for section in report.sections]
 
 

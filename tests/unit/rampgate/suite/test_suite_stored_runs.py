@@ -57,6 +57,28 @@ def test_a_candidate_alone_is_held_against_mains_last_run_that_passed(folder: Pa
     assert compared == found["comparison"] | {"confirmation": compared["confirmation"]}
 
 
+NA_AGENT = """
+from pathlib import Path
+
+
+def answer(case):
+    lost = Path(__file__).with_name("prompt.md").read_text().strip() == "silent" and case["input"] == "question 0"
+    return {"output": f"{case['input']} #quality:{'na' if lost else 1}"}
+"""
+
+
+def test_a_run_that_lost_cases_is_no_ones_baseline(folder: Path) -> None:
+    """Else what is not applicable once is never compared again."""
+    cases = [case(number, tags=["chat"]) for number in range(20)]
+    path = written(folder, cases, NA_AGENT, judges=["helpfulness"], score="helpfulness")
+    ran(path, "--label", "main")
+    (folder / "prompt.md").write_text("silent")
+    lost = ran(path, "--label", "main")
+    assert [reason["cases"] for reason in lost["comparison"]["reasons"]] == [["c0"]]
+    (folder / "prompt.md").write_text("silent\n")
+    assert [reason["cases"] for reason in ran(path)["comparison"]["reasons"]] == [["c0"]]
+
+
 def test_runs_are_named_by_the_beginning_of_their_hash(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from evalcore.suite.simulation.counted import Rate
+from evalcore.suite.resampled import Rate
 from rampgate.suite.check.stored import (
     Fresh,
     Hits,

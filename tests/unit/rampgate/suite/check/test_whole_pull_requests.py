@@ -125,7 +125,3 @@ def test_a_planted_drop_is_found_in_pull_requests_as_often_as_predicted(desk: De
     share = float(np.mean(predicted))
     print(f"{found} of {len(predicted)} found, {share:.3f} predicted")
     assert stats.binom.ppf(0.005, len(predicted), share) <= found <= stats.binom.ppf(0.995, len(predicted), share)
-    checked = CliRunner().invoke(app, ["suite", "check", str(desk.path), "--drop", str(DROP), "--json"])
-    of_slice = {one["slice"]: one for one in json.loads(checked.stdout)["simulated"]["slices"]}["a"]
-    print(f"by the check {of_slice['shipped']['ratio']:.3f} found, {of_slice['predicted_shipped']:.3f} predicted")
-    assert of_slice["shipped"]["ratio"] == pytest.approx(share, abs=0.1)
