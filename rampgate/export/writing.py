@@ -35,7 +35,8 @@ class Written:
     """What was exported so far, by this process or by a killed one before it, of a window that ends at `until_ms`.
 
     `name`: the export's, the same after a kill. `seen`: the response of each line, of a pair the chosen one. `after`:
-    the trace behind which to go on; `record`: the hash of the last page's audit record. `left_out` has what pairs were not, by reason.
+    the trace behind which to go on; `record`: the hash of the last page's audit record. `left_out` has what pairs were
+    not, by reason.
     """
 
     name: str
