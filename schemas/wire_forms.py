@@ -163,7 +163,6 @@ class QueryAudit(TypedDict):
     vertical: str | None
     count: int
     response_ids_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the sorted ids, by line.")]
-    hmac: NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of an export's record.")]]
 
 
 class Usage(TypedDict):

@@ -42,7 +42,7 @@ class ExportAudit(Audit):
     async def send(self, record: dict[str, Any]) -> None:
         chained = {**record, "query": {**record["query"], PREVIOUS: self.last[0]}}
         if self.key:
-            chained[HMAC] = _hmac(self.key, chained)
+            chained["query"][HMAC] = _hmac(self.key, chained)
         await super().send(chained)
         self.last[0] = _hash(chained)
 
@@ -91,7 +91,7 @@ def _wrong(end: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]], key
     """Why the chain that ends there is not whole; empty where it is."""
     export, page = end["query"].get("export"), end["query"].get("pages")
     record, expected = end, None
-    while hmac.compare_digest(str(record.get(HMAC)), _hmac(key, record)):
+    while hmac.compare_digest(str(record["query"].get(HMAC)), _hmac(key, record)):
         asked = record["query"]
         if (asked.get("export"), asked.get("page")) != (export, expected):
             return f"a record stands in the place of page {expected}"
@@ -109,5 +109,6 @@ def _hash(record: Mapping[str, Any]) -> str:
 
 
 def _hmac(key: bytes, record: Mapping[str, Any]) -> str:
-    content = orjson.dumps({name: record[name] for name in record if name != HMAC}, option=orjson.OPT_SORT_KEYS)
+    query = {name: value for name, value in record["query"].items() if name != HMAC}
+    content = orjson.dumps({**record, "query": query}, option=orjson.OPT_SORT_KEYS)
     return hmac.new(key, b"rampgate export\0" + content, "sha256").hexdigest()

@@ -471,7 +471,7 @@ async def test_an_audit_or_a_file_that_lacks_something_is_not_verified(
     elif change == "count":
         sink.every[1]["count"] += 1
     elif change == "another's key":
-        sink.every[-1]["hmac"] = "0" * 64
+        sink.every[-1]["query"]["hmac"] = "0" * 64
     else:
         down.write_bytes(b"".join(down.read_bytes().splitlines(keepends=True)[:-2]))
     code, told = await verified(rig, down)
