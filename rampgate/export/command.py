@@ -13,10 +13,11 @@ from uuid import uuid4
 from agents.ports import Unauthorized, Unavailable
 from evalcore.selection.where import BadWhere, Comparison, Where, needed_scores, parse_where, printed
 from rampgate.console import BadQuery, Failure, plain, print_json, run, user
-from rampgate.export.audited import audited, audited_pairs
+from rampgate.export.audited import audited, audited_pairs, record
 from rampgate.export.chains import Chains
 from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
+from rampgate.export.verification import ExportAudit, key_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
 from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
@@ -31,7 +32,6 @@ from schemas.topics import Topics
 from schemas.verticals import Vertical
 from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces
-from streams.queries.audit import Audit
 from streams.queries.turn_pages import turn_pages
 from streams.retry import WallClock
 
@@ -93,21 +93,24 @@ class _Export:
 
     async def run(self, shown: Progress) -> Written:
         """Write all lines. Raises Unread, Unauthorized, Unavailable and OSError."""
-        settings = self.settings
+        settings, limit = self.settings, self.options.limit
         async with self.target() as written:
-            if self.options.limit is not None and written.lines >= self.options.limit:
-                return written
             producer = Producer(make_access(settings))
-            audit = Audit(producer, Topics(settings.topic_prefix, settings.audit_topic).audit, self.clock)
+            topic = Topics(settings.topic_prefix, settings.audit_topic).audit
+            audit = ExportAudit(producer, topic, self.clock, key_of(settings), [written.record])
             try:
-                async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
-                    work = self._pairs if self.options.pairs else self._turns
-                    await work(traces, audit, written, shown)
+                if limit is None or written.lines < limit:
+                    async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
+                        work = self._pairs if self.options.pairs else self._turns
+                        await work(traces, audit, written, shown)
+                ended = {"pages": written.pages, "lines": written.lines, "sha256": written.sha256}
+                named = {"caller": self.caller, "vertical": self.owner.name}
+                await record(audit, [], **named, query={**self.query(written), **ended})
             finally:
                 await producer.close()
         return written
 
-    async def _turns(self, traces: OpikTraces, audit: Audit, written: Written, shown: Progress) -> None:
+    async def _turns(self, traces: OpikTraces, audit: ExportAudit, written: Written, shown: Progress) -> None:
         pages = turn_pages(
             traces, self.owner.project, vertical=self.owner.name, since_ms=self.since(written.until_ms),
             until_ms=written.until_ms, whole=True, having=needed_scores(self.where), after=written.after,
@@ -116,10 +119,10 @@ class _Export:
             async for page in chosen:
                 lines = [line(view) for view in page]
                 without = sum(one["user_query"] is None or one["agent_response"] is None for one in lines)
-                await written.add(lines, after=str(page[-1].trace["id"]), without_text=without)
+                await written.add(lines, after=str(page[-1].trace["id"]), without_text=without, record=audit.last[0])
                 shown.at(written.lines)
 
-    async def _pairs(self, traces: OpikTraces, audit: Audit, written: Written, shown: Progress) -> None:
+    async def _pairs(self, traces: OpikTraces, audit: ExportAudit, written: Written, shown: Progress) -> None:
         """Reads the window from its beginning also where an export goes on: a chain may reach over many pages."""
         chains = Chains(
             self.owner.project, since_ms=self.since(written.until_ms), until_ms=written.until_ms,
@@ -135,7 +138,7 @@ class _Export:
         )  # fmt: skip
         async with aclosing(found) as chosen:
             async for lines in chosen:
-                await written.add(lines)
+                await written.add(lines, record=audit.last[0])
                 shown.at(written.lines)
 
     def _named(self, written: Written) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Written:
     """What was exported so far, by this process or by a killed one before it, of a window that ends at `until_ms`.
 
     `name`: the export's, the same after a kill. `seen`: the response of each line, of a pair the chosen one. `after`:
-    the trace behind which to go on. `left_out` has what pairs were not, by reason.
+    the trace behind which to go on; `record`: the hash of the last page's audit record. `left_out` has what pairs were
+    not, by reason.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Written:
     pages: int = 0
     without_text: int = 0
     after: str = ""
+    record: str = ""
     seen: set[str] = field(default_factory=set)
     left_out: Counter[str] = field(default_factory=Counter)
     _digest: Any = field(default_factory=hashlib.sha256)
@@ -55,17 +57,19 @@ class Written:
     def sha256(self) -> str:
         return str(self._digest.hexdigest())
 
-    async def add(self, lines: Sequence[dict[str, Any]], *, after: str = "", without_text: int = 0) -> None:
+    async def add(
+        self, lines: Sequence[dict[str, Any]], *, after: str = "", without_text: int = 0, record: str = ""
+    ) -> None:
         """Write a page of lines, of which the audit has a record, and then the note that they are there."""
         content = encoded(lines)
         self.write(content)
         self._count(content, len(lines))
         self.pages += 1
         self.without_text += without_text
-        self.after = after
+        self.after, self.record = after, record
         note = {
             "bytes": self._bytes, "sha256": self.sha256, "lines": self.lines, "without_text": self.without_text,
-            "after": after,
+            "after": after, "record": record,
         }  # fmt: skip
         await self.notes.put(str(self.pages), orjson.dumps(note))
 
@@ -81,7 +85,7 @@ class Written:
             self.seen.add(orjson.loads(line)[response])
         good = note is None or (self._bytes, self.sha256) == (note["bytes"], note["sha256"])
         if good and note is not None:
-            self.without_text, self.after = note["without_text"], note["after"]
+            self.without_text, self.after, self.record = note["without_text"], note["after"], note["record"]
         file.truncate(self._bytes if good else 0)
         file.seek(0, os.SEEK_END)
         return good

@@ -37,4 +37,7 @@ class Audit:
             "count": len(ids),
             "response_ids_sha256": hashlib.sha256("\n".join(ids).encode()).hexdigest(),
         }
+        await self.send(record)
+
+    async def send(self, record: dict[str, Any]) -> None:
         await self.producer.send([(self.topic, str(record["caller"]).encode(), orjson.dumps(record), ())])

@@ -74,7 +74,7 @@ def audited(dev: DevStack, export: str, exported: int) -> list[dict[str, Any]]:
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
             record = json.loads(message.value())
-            if record["query"]["export"] == export:
+            if record["query"]["export"] == export and "page" in record["query"]:
                 found[record["query"]["page"]] = record
         return message is not None
 

@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from agents.ports import Unavailable
-from rampgate.export import command, writing
+from rampgate.export import command, verification, writing
 from rampgate.export.command import Options, export_turns
 from rampgate.export.writing import Written
 from rampgate.local.opik.server import start
@@ -37,13 +37,18 @@ class Sink:
     """The audit's producer; `failing_after`: it takes so many records and no more."""
 
     def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
+        self.every: list[dict[str, Any]] = []
         self.failing_after: int | None = None
 
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Those of pages."""
+        return [one for one in self.every if "page" in one["query"]]
+
     async def send(self, messages: Any) -> None:
-        if len(self.records) == self.failing_after:
+        if len(self.every) == self.failing_after:
             raise Unavailable("Kafka producer: gone")
-        self.records += [orjson.loads(value) for _, _, value, _ in messages]
+        self.every += [orjson.loads(value) for _, _, value, _ in messages]
 
     async def close(self) -> None:
         pass
@@ -346,7 +351,7 @@ async def test_a_key_that_opik_refuses_is_told_with_the_vertical_and_its_file(gu
     file, secret = guarded.configs / "verticals" / "receipts.yaml", guarded.configs / "receipts.key"
     file.write_text(f"{file.read_text()}\napi_key_file: {secret}\n")
     secret.write_text("another vertical's\n")
-    sink.records.clear()
+    sink.every.clear()
     ran = await export(guarded, RAMPGATE_OPIK_API_KEY="the operator's")
     assert (ran.code, ran.out, sink.records) == (2, "", [])
     assert all(word in ran.err for word in ("vertical receipts", "receipts-eval", "api_key_file in", "receipts.yaml"))
@@ -412,3 +417,70 @@ async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rer
     down = await export(rig, "--pairs")
     assert [one["rejected_response_id"] for one in lines(down.out)] == ["a"], "the filter picks the rejected answer"
     assert "1 pair of receipts" in down.err
+
+
+SEALED = {"RAMPGATE_SEAL_KEY": "a key of this installation"}
+
+
+@pytest.fixture
+async def down(rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of five lines in three pages, whose audit stands on the topic that `--verify` reads."""
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+
+    async def values(access: Any, topic: str) -> AsyncIterator[bytes]:
+        for one in sink.every:
+            yield orjson.dumps(one)
+
+    monkeypatch.setattr(verification, "values_of", values)
+    for number in range(5):
+        await add(rig, f"r-{number}", 60 - number)
+    file = tmp_path / "down.jsonl"
+    ran = await rig.run("export", "--where", DOWN, "--vertical", "receipts", "--output", str(file), **SEALED)
+    assert ran.code == 0, ran.err
+    return file
+
+
+async def verified(rig: Rig, file: Path) -> tuple[int, dict[str, Any]]:
+    ran = await rig.run("export", "--verify", str(file), "--json", **SEALED)
+    return ran.code, ran.json
+
+
+async def test_the_last_record_has_the_pages_and_the_bytes_and_the_file_is_verified(
+    rig: Rig, sink: Sink, down: Path
+) -> None:
+    *pages, end = sink.every
+    sha256 = hashlib.sha256(down.read_bytes()).hexdigest()
+    assert (end["query"]["pages"], end["query"]["lines"], end["query"]["sha256"]) == (len(pages), 5, sha256)
+    assert len(pages) > 1
+    code, told = await verified(rig, down)
+    assert (code, told["holds"], told["export"], told["pages"]) == (0, True, end["query"]["export"], len(pages))
+    ran = await rig.run("export", "--verify", str(down))
+    assert (ran.code, "RAMPGATE_SEAL_KEY" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("change", ["last page", "first page", "end", "count", "another's key", "cut file"])
+async def test_an_audit_or_a_file_that_lacks_something_is_not_verified(
+    rig: Rig, sink: Sink, down: Path, change: str
+) -> None:
+    if change == "last page":
+        del sink.every[-2]
+    elif change == "first page":
+        del sink.every[0]
+    elif change == "end":
+        del sink.every[-1]
+    elif change == "count":
+        sink.every[1]["count"] += 1
+    elif change == "another's key":
+        sink.every[-1]["query"]["hmac"] = "0" * 64
+    else:
+        down.write_bytes(b"".join(down.read_bytes().splitlines(keepends=True)[:-2]))
+    code, told = await verified(rig, down)
+    assert (code, told["holds"], bool(told["reason"])) == (1, False, True)
+
+
+async def test_two_exports_on_one_topic_are_two_chains(rig: Rig, sink: Sink, down: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.jsonl"
+    ran = await rig.run("export", "--where", DOWN, "--vertical", "receipts", "--output", str(again), **SEALED)
+    assert ran.code == 0, ran.err
+    assert [one["query"]["previous"] for one in sink.every].count("") == 2
+    assert (await verified(rig, down))[0] == (await verified(rig, again))[0] == 0

@@ -62,6 +62,29 @@ def test_pf9_5_3_where_one_rule_file_cant_be_written_none_is(
     assert all("jade_calibration" in (configs / f"rules/shop/{name}.yaml").read_text() for name in JUDGES)
 
 
+def test_pf9_5_3_a_round_killed_between_two_rule_files_writes_the_rest_of_the_same_difference(
+    calibrate: Calibrate, reported: tuple[object, ...], configs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, real, names = (tmp_path / ROUND / "limits.diff").read_bytes(), Path.replace, list[str]()
+
+    def once(self: Path, target: Path) -> Path:
+        if "rules" in target.parts:
+            names.append(target.name)
+            if len(names) == 2:
+                raise OSError(5, "Input/output error")
+        return real(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", once)
+        code, _, err = calibrate(*reported, "--write")
+    assert (code, "Input/output error" in err, len(names)) == (2, True, 2)
+    code, told, err = calibrate(*reported, "--write")
+    assert (code, told["steps"]["write"]["state"]) == (0, "done"), (told, err)
+    assert "again" not in err
+    assert (tmp_path / ROUND / "limits.diff").read_bytes() == shown
+    assert all("jade_calibration" in (configs / "rules/shop" / name).read_text() for name in names)
+
+
 def test_a_difference_that_was_written_is_never_derived_again(
     calibrate: Calibrate, reported: tuple[object, ...], tmp_path: Path
 ) -> None:

@@ -1,0 +1,114 @@
+"""Chains the audit's records of an export, and compares a file with them (PF-9 FR-12): `rampgate export --verify FILE`.
+
+Each record carries its page, the hash of the record before it and an HMAC of the installation's key; the last one has
+the number of pages and the hash of all bytes. So none can be left out, changed or put in without being noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.ports import Unavailable
+from rampgate.console import Failure, plain, print_json, run
+from rampgate.settings import Settings, revealed
+from rampgate.wiring import make_access
+from schemas.topics import Topics
+from streams.kafka.reading import values_of
+from streams.queries.audit import Audit
+
+HMAC, PREVIOUS = "hmac", "previous"
+
+
+def key_of(settings: Settings) -> bytes:
+    """The key of the HMAC; empty without a seal key, and then there is none."""
+    return (revealed(settings.seal_key) or "").encode()
+
+
+@dataclass(frozen=True)
+class ExportAudit(Audit):
+    """The audit of one export. `last` holds the hash of its last record, empty before the first."""
+
+    key: bytes = b""
+    last: list[str] = field(default_factory=lambda: [""])
+
+    async def send(self, record: dict[str, Any]) -> None:
+        chained = {**record, "query": {**record["query"], PREVIOUS: self.last[0]}}
+        if self.key:
+            chained["query"][HMAC] = _hmac(self.key, chained)
+        await super().send(chained)
+        self.last[0] = _hash(chained)
+
+
+def verify_export(settings: Settings, file: Path, *, as_json: bool) -> int:
+    """Say whether the audit's chain is whole and of this file, and return the exit code: 1 where it is not. Raises
+    Failure."""
+    if not (key := key_of(settings)):
+        raise Failure("--verify: needs the seal key by which exports are audited: RAMPGATE_SEAL_KEY_FILE")
+    try:
+        with file.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        records = run(lambda: _records(settings))
+    except OSError as error:
+        raise Failure(f"--verify {file}: can't be read: {error.strerror or error}") from error
+    except Unavailable as error:
+        raise Failure(str(error)) from error
+    ends = [one for one in records.values() if one["query"].get("sha256") == sha256]
+    found = [(_wrong(one, records, key), one) for one in ends]
+    wrong, end = min(found, key=lambda one: one[0], default=("no record tells of an export with these bytes", {}))
+    asked = end.get("query", {})
+    told = {name: asked.get(name) for name in ("export", "pages", "lines")}
+    told = {"file": str(file), "sha256": sha256, **told, "holds": not wrong, "reason": wrong}
+    if as_json:
+        print_json(told)
+    else:
+        sys.stdout.write(f"{plain(str(file))}: {wrong or 'is what the audit tells of'}\n")
+    return 1 if wrong else 0
+
+
+async def _records(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The records of exports that stand on the topic, by their hashes."""
+    topic = Topics(settings.topic_prefix, settings.audit_topic).audit
+    found = {}
+    async for value in values_of(make_access(settings), topic):
+        try:
+            record = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(record, dict) and isinstance(record.get("query"), dict) and PREVIOUS in record["query"]:
+            found[_hash(record)] = record
+    return found
+
+
+def _wrong(end: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]], key: bytes) -> str:
+    """Why the chain that ends there is not whole; empty where it is."""
+    export, page = end["query"].get("export"), end["query"].get("pages")
+    record, expected = end, None
+    while hmac.compare_digest(str(record["query"].get(HMAC)), _hmac(key, record)):
+        asked = record["query"]
+        if (asked.get("export"), asked.get("page")) != (export, expected):
+            return f"a record stands in the place of page {expected}"
+        expected = page if expected is None else expected - 1
+        if expected == 0:
+            return "" if asked[PREVIOUS] == "" else "records before the first page are of it too"
+        if (before := records.get(asked[PREVIOUS])) is None:
+            return f"the record of page {expected} is missing, or was changed"
+        record = before
+    return "a record was not written by an export of this installation, or was changed"
+
+
+def _hash(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _hmac(key: bytes, record: Mapping[str, Any]) -> str:
+    query = {name: value for name, value in record["query"].items() if name != HMAC}
+    content = orjson.dumps({**record, "query": query}, option=orjson.OPT_SORT_KEYS)
+    return hmac.new(key, b"rampgate export\0" + content, "sha256").hexdigest()
