@@ -16,7 +16,7 @@ from evalcore.stats.power import POWER
 from evalcore.suite.comparison import SEED, Comparison, Difference
 from evalcore.suite.confirm import FRESH, MOST
 from evalcore.suite.pairing import Pair, Paired
-from evalcore.suite.words import BLIND, SURE
+from evalcore.suite.words import BLIND, SURE, SURE_OF_FRESH
 
 if TYPE_CHECKING:
     from evalcore.suite.comparison import Numbers
@@ -138,7 +138,7 @@ class Drawn:
         """The drop from which on fresh samples are worse. What cases are like has no part in their test."""
         from scipy import special
 
-        return self._seen(fresh, self._again) + float(special.ndtri(1 - SURE)) * math.sqrt(fresh.samples)
+        return self._seen(fresh, self._again) + float(special.ndtri(1 - SURE_OF_FRESH)) * math.sqrt(fresh.samples)
 
     def headline(self, errors: Errors) -> Numbers:
         """The drop from which on each draw is worse at the headline's p."""

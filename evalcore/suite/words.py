@@ -16,6 +16,9 @@ from schemas.verdicts import VerdictLevel
 
 SURE: Final = 0.05
 LIKELY: Final = 0.20
+SURE_OF_FRESH, LIKELY_OF_FRESH = 0.04, 0.15
+"""The same for slices in fresh samples. The headline and what is not applicable have chances of their own beside them:
+at 5 and 20 % a fine scale blocks more than 7 % of unchanged candidates, and warns of more than 12 % (docs/suite.md)."""
 ENOUGH: Final = 4
 """Samples that are a regression where all are lost, even where chance can't be told from it at 5 %."""
 SHOWN: Final = 3
@@ -49,19 +52,20 @@ def decided(
     A slice that is lost wholly is `worse` whatever Holm asks, where these are enough samples. Stored samples that could
     not even show a loss of all can't tell a smaller one from chance.
     """
+    sure, likely = (SURE_OF_FRESH, LIKELY_OF_FRESH) if fresh else (SURE, LIKELY)
     samples = {name: [pair.samples(best) for pair in pairs] for name, pairs in slices.items()}
-    p_values = [within_case_p(both, seed, SURE / len(slices)) for both in samples.values()]
+    p_values = [within_case_p(both, seed, sure / len(slices)) for both in samples.values()]
     out: dict[str | None, Tested] = {}
     for (name, pairs), p in zip(slices.items(), holm(p_values), strict=True):
         lost = all(pair.lost_wholly(best) for pair in pairs)
         many = sum(len(pair.candidate.worst) for pair in pairs)
         blind = not fresh and least_p(samples[name]) * len(slices) > SURE
-        if p <= SURE or (lost and many >= ENOUGH):
+        if p <= sure or (lost and many >= ENOUGH):
             word = Word.WORSE
         elif blind:
             word = Word.NOT_CONFIRMED if lost else Word.CANNOT_TELL
         else:
-            word = Word.NOT_CONFIRMED if p <= LIKELY else Word.HOLDS
+            word = Word.NOT_CONFIRMED if p <= likely else Word.HOLDS
         deltas = {pair.case_id: pair.delta(best) for pair in pairs}
         fell = sorted((delta, case) for case, delta in deltas.items() if delta < 0)
         change = sum(deltas.values()) / len(deltas) if fresh else None

@@ -21,7 +21,7 @@ from rampgate.console import Failure, plain, print_json, run
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import make_access
 from schemas.topics import Topics
-from streams.kafka.reading import values_of
+from streams.kafka.reading import records_now
 from streams.queries.audit import Audit
 
 HMAC, PREVIOUS = "hmac", "previous"
@@ -77,9 +77,9 @@ async def _records(settings: Settings) -> dict[str, dict[str, Any]]:
     """The records of exports that stand on the topic, by their hashes."""
     topic = Topics(settings.topic_prefix, settings.audit_topic).audit
     found = {}
-    async for value in values_of(make_access(settings), topic):
+    async for said in records_now(make_access(settings), topic):
         try:
-            record = orjson.loads(value)
+            record = orjson.loads(said.value or b"")
         except orjson.JSONDecodeError:
             continue
         if isinstance(record, dict) and isinstance(record.get("query"), dict) and PREVIOUS in record["query"]:

@@ -48,8 +48,8 @@ def slice_words(one: Decided) -> dict[str, str]:
     adjusted = holm({name: exact_p(these) for name, these in counts.items()})
     return {
         name: "worse"
-        if p < 0.05 or least(counts[name])
-        else "worse, not confirmed" if p < 0.2 else "holds"
+        if p < 0.04 or least(counts[name])
+        else "worse, not confirmed" if p < 0.15 else "holds"
         for name, p in adjusted.items()
     }  # fmt: skip
 
