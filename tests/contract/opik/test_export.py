@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -427,11 +428,11 @@ async def down(rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A file of five lines in three pages, whose audit stands on the topic that `--verify` reads."""
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
 
-    async def values(access: Any, topic: str) -> AsyncIterator[bytes]:
+    async def records(access: Any, topic: str) -> AsyncIterator[SimpleNamespace]:
         for one in sink.every:
-            yield orjson.dumps(one)
+            yield SimpleNamespace(value=orjson.dumps(one))
 
-    monkeypatch.setattr(verification, "values_of", values)
+    monkeypatch.setattr(verification, "records_now", records)
     for number in range(5):
         await add(rig, f"r-{number}", 60 - number)
     file = tmp_path / "down.jsonl"
