@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 from agents.ports import Unavailable
 from rampgate.cli import app
 from rampgate.local.model.behaviour import Behaviour
+from rampgate.registry.file_writer import locked
 from tests.unit.rampgate.optimisation.optimise_rig import ITEMS, OptimiseRig, item, ran
 
 
@@ -124,8 +124,7 @@ def test_a_model_or_candidate_out_of_reach_is_no_finding_about_the_fork(rig: Opt
 
 def test_two_runs_at_once_do_not_share_a_holding_directory(rig: OptimiseRig) -> None:
     (rig.drafts / ".answers").mkdir(parents=True)
-    with (rig.drafts / ".answers/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(rig.drafts / ".answers"):
         assert "another run works there" in rig.refused()
 
 
