@@ -18,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
+THEIRS = "tests/unit/rampgate/suite/suite_commands.py"
+"""Starts commands with the options that they had then."""
 ROW = re.compile(r"^\| (?P<line>[^|]+) \|.*\| `(?P<file>tests/[^`:]+\.py)::(?P<test>[^`]+)` \|$", re.MULTILINE)
 
 
@@ -52,6 +54,7 @@ def main(arguments: list[str]) -> int:
         try:
             shutil.rmtree(checkout / "tests")
             shutil.copytree(ROOT / "tests", checkout / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+            subprocess.run(["git", "-C", str(checkout), "checkout", "--quiet", "--", THEIRS], check=True)
             for line, tests in wanted.items():
                 for test in tests:
                     passes, said = outcome(checkout, test)
