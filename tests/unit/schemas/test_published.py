@@ -190,7 +190,13 @@ def test_pc5_ac4_every_field_that_subscribers_rely_on_is_published_as_required()
     assert set(OF_A_JUDGE.split()) <= set(defs["JudgeScore"]["required"])
     assert set(defs["GateVerdict"]["required"]) >= {"milestone", "verdict", "failing_judges", "per_judge_scores"}
     assert set(defs["SampleFacts"]["required"]) >= {"scope", "fingerprint", "size", "composition", "frozen_at"}
-    assert set(defs["EvidenceFacts"]["required"]) == {"config_hash", "coverage", "decided_at", "duration_seconds"}
+    assert set(defs["EvidenceFacts"]["required"]) == {
+        "config_hash",
+        "coverage",
+        "decided_at",
+        "duration_seconds",
+        "clean_pass_probability",
+    }
     assert set(defs["Composition"]["required"]) == {"golden", "production", "adversarial"}
     assert defs["Code"]["enum"] == list(Code)
 
