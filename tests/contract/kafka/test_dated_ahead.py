@@ -66,7 +66,7 @@ async def test_a_pass_dated_ahead_keeps_no_judge_from_being_suspended(
 ) -> None:
     topic = f"{topic_prefix}judge-standing"
     kafka.create_topics([topic], 1, config=config)
-    ahead = [standing("passed", NOW + timedelta(days=400)), standing("passed", NOW + timedelta(minutes=10))]
+    ahead = [standing("passed", NOW + timedelta(days=400)), standing("passed", NOW + timedelta(hours=10))]
     await appended(kafka, topic, [*ahead, standing("suspended", NOW), standing("suspended", NOW, "facts")])
     suspended, _ = await known(kafka, topic)
     assert suspended.keys() == {"tone", "facts"}

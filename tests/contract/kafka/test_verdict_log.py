@@ -209,7 +209,7 @@ async def test_a_flood_of_verdicts_without_a_gate_erases_neither_baselines_nor_w
         reader.catch_up_seconds = 60.0
         await reader.caught_up()
         line = Line("ux_quality", "1", Milestone.PRE_RAMP, "a", None, "", "version")
-        assert await reader.baseline(asked("next"), line) == [0.9]
+        assert [run.score for run in await reader.baseline(asked("next"), line)] == [0.9]
         assert reader.known("paid") is not None
         assert reader.known("free") is not None, "of an asker who asks little all is kept"
         every = ["paid", "free", *(f"flood-{n}" for n in range(20_001))]

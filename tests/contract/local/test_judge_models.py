@@ -82,7 +82,7 @@ async def test_openais_own_client_works_on_the_stand_in_unmodified(local: Runnin
         found = await client.chat.completions.create(model="gpt-5-mini", messages=messages)
         assert (
             found.choices[0].message.content
-            == '{"score": 5, "reason": "Stand-in, no language model: the text is marked."}'
+            == '{"reason": "Stand-in, no language model: the text is marked.", "score": 5}'
         )
         assert (found.model, found.system_fingerprint) == ("gpt-5-mini (stand-in)", "rampgate-stand-in")
         assert "gpt-5-mini" in [model.id async for model in client.models.list()]

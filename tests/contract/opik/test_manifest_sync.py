@@ -113,7 +113,11 @@ def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) ->
     configs = copied(tmp_path)
     gone = sync(configs)
     assert (gone.code, gone.json["dataset"]["there"]) == (0, False)
-    assert {one["check"] for one in gone.json["warnings"]} == {"rollout-sample-composed", "dataset-is-there"}
+    assert {one["check"] for one in gone.json["warnings"]} == {
+        "rollout-sample-composed",
+        "tolerance-is-seen",
+        "dataset-is-there",
+    }
     item = {"source": "sdk", "data": {"input": "x", "metadata": {"category": "greting"}}}
     body = {"dataset_name": "consumer-agent-eval", "project_name": "consumer-agent", "items": [item]}
     HTTP.put(f"{opik}/v1/private/datasets/items", json=body).raise_for_status()
@@ -121,7 +125,7 @@ def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) ->
     assert there.json["dataset"]["categories"] == {"greting": 1}
     assert {one["check"] for one in there.json["warnings"]} == {
         "dataset-version-is-there", "dataset-items", "category-has-items", "items-have-a-category",
-        "rollout-sample-composed",
+        "rollout-sample-composed", "tolerance-is-seen",
     }  # fmt: skip
     assert "did you mean 'greeting'?" in there.out
     assert sync(configs).json["dataset"] == there.json["dataset"]

@@ -51,7 +51,7 @@ def told(tree: Tree, name: str, today: date = TODAY) -> list[Finding]:
 def test_what_is_shipped_has_no_finding_but_what_it_leaves_to_an_installation() -> None:
     found = validate_tree(SHIPPED, TODAY)
     assert [one.field for one in found.warnings] == [*LACKS]
-    assert {one.check for one in found.warnings} == {"rollout-sample-composed"}
+    assert {one.check for one in found.warnings} == {"rollout-sample-composed", "tolerance-is-seen"}
     assert found == ValidationResult(CONFIGS, tuple(found.warnings))
 
 

@@ -96,7 +96,7 @@ def everything(folder: Path) -> dict[Path, bytes]:
 NO_NUMBER = "is no finite number, and JSON has no other; leave out what has no score"
 TEXT = ("is text; write a number", "is none: write a number", "at nominal level only")
 KIND = ("is no number; write one", "is none: write a number")
-ANEW = "is no character; write the text anew"
+ANEW = "is no character; write the text again"
 ID = "an id is needed, a text or a whole number"
 TWICE = "stands twice in this line; keep one"
 IN_A_FIELD: list[tuple[str, str, str | tuple[str, ...]]] = [
