@@ -44,6 +44,12 @@ class Item:
     later: Callable[[], Awaitable[Item]] | None = field(default=None, compare=False)
 
 
+def says_nothing(answer: Mapping[str, Any]) -> bool:
+    """Tells whether the agent gave no answer: no output, or a blank text without a call of a tool beside it."""
+    output = answer.get("output")
+    return output is None or (isinstance(output, str) and not output.strip() and not answer.get("tool_calls"))
+
+
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:
     """Makes items of what a caller gives: at pre_merge of a dataset's items; else of traces, where one with an
     expected_output is an item of a dataset too. Of a turn with several traces only the one that ended last stays, as
@@ -98,7 +104,7 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
     """Makes a dataset's item, which holds the agent's `output`, and its `tool_calls` where it made some. `why` is said
     of an item without an output."""
     source = completed(one, schema)
-    if source.get("output") is None:
+    if says_nothing(source):
         return Item(identity(one, number), "offline", source, missing=why)
     return Item(identity(one, number), "offline", {"tool_calls": [], **source})
 
@@ -106,7 +112,7 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
 def trace_item(one: Mapping[str, Any], number: int = 0) -> Item:
     """Makes a trace's item; one without an id has a share that no sampling rate leaves out. A trace without an output
     has nothing to judge: the agent gave no answer."""
-    known, missing = one.get("trace_id") or one.get("id"), "" if one.get("output") is not None else NO_ANSWER
+    known, missing = one.get("trace_id") or one.get("id"), NO_ANSWER if says_nothing(one) else ""
     if not isinstance(known, str):
         return Item(identity(one, number), "online", one, missing=missing)
     return Item(_spelled(known), "online", one, share=share(_bytes(known)), missing=missing)

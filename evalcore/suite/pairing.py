@@ -175,7 +175,8 @@ def paired(
 
 
 def _differ(one: str, other: str) -> bool:
-    return bool(one and other) and one != other
+    """A candidate that does not say what it was asked, where the baseline does, may have been asked anything."""
+    return bool(one) and one != other
 
 
 def _missing(side: Side, scale: Scale) -> Side:

@@ -35,10 +35,10 @@ def origin_of(word: str) -> Origin:
 
 
 def refuse_strangers(gate: Gate, agent: tuple[str, str]) -> None:
-    """Raise Failure where a trace is of another agent version: by it nobody ramps this one down."""
+    """Raise Failure where a trace is of another agent version than the one named: it says nothing of this one."""
     others = strangers(gate.items, agent)
     if others:
-        raise Failure(f"--respond: {others} of {len(gate.items)} traces are not of {clean(' '.join(agent), 200)}")
+        raise Failure(f"--agent-version: {others} of {len(gate.items)} traces are not of {clean(' '.join(agent), 200)}")
 
 
 def respond(settings: Settings, outcome: GateRun, origin: Origin, agent: tuple[str, str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
-from evalcore.suite.results import SAFETY, NoScore, Run, chosen, scale_of, versions_of
+from evalcore.suite.results import SAFETY, NoScore, Run, chosen, failed_throughout, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format
 from rampgate.suite.compared import Compared
@@ -41,13 +41,23 @@ class NothingInCommon(Failure):
 
 def compared_files(options: Options) -> Compared:
     """Read both runs and judge them. Raises Failure, with what to do."""
+    refuse_same(options.baseline, options.candidate)
     try:
         baseline, candidate = read_run(options.baseline), read_run(options.candidate)
         runs = (baseline, candidate)
         score = chosen(runs, options.score)
         scale = scale_of(runs, score, options.scale)
+        alone = scale if failed_throughout(baseline) else scale_of(runs[:1], score, options.scale)
     except (BadFile, NoScore) as error:
         raise Failure(str(error)) from error
+    if (scale.low, scale.high) != (alone.low, alone.high):
+        raise Failure(
+            f"--scale: name the lowest and the highest value that {score[:80]!r} can have; the candidate has values "
+            f"that are not on the baseline's scale, {alone.low:g} to {alone.high:g}"
+        )
+    known = {tag for run in runs for case in run.values() for tag in case.slices}
+    if strange := sorted(set(options.safety) - known):
+        raise Failure(f"--safety: no case of the files is in the slice {strange[0][:80]!r}, so that nothing guards it")
     same = {name: baseline[name] for name in candidate if name in baseline and not _other(baseline, candidate, name)}
     if len(versions_of(same, score) | versions_of(candidate, score)) > 1:
         raise Failure(
@@ -63,7 +73,13 @@ def compared_files(options: Options) -> Compared:
     return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)
 
 
+def refuse_same(baseline: Path, candidate: Path) -> None:
+    """Raises Failure where both are one file: a run that is its own baseline is never worse."""
+    if baseline.exists() and candidate.exists() and baseline.samefile(candidate):
+        raise Failure(f"{candidate}: is the baseline itself; a run says nothing when it is compared with itself")
+
+
 def _other(baseline: Run, candidate: Run, name: str) -> bool:
     """Tells whether the case asks something else in the two runs; then it is not compared."""
-    questions = {run[name].question for run in (baseline, candidate)} - {""}
-    return len(questions) > 1
+    before, now = (run[name].question for run in (baseline, candidate))
+    return bool(before) and before != now

@@ -20,6 +20,7 @@ import orjson
 from agents.ports import Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
 from evalcore.nesting import TOO_DEEP, too_deep
+from evalcore.scoring.items import NO_ANSWER, says_nothing
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
@@ -107,6 +108,8 @@ class Generator:
         if found is None:
             async with self.room:
                 answer, latency = await self._asked(known.wanted.case)
+                if not isinstance(answer, Failed) and says_nothing(answer):
+                    answer = Failed(NO_ANSWER)
                 found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
                 if not isinstance(answer, Failed):
                     found = await self._keep(known.wanted, known.key, found, answer)
@@ -185,4 +188,6 @@ def _read(wanted: Wanted, held: bytes | None) -> Generated | None:
         answer, latency, trace = record["answer"], record["latency_ms"], record["trace"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
+    if says_nothing(answer):
+        return None  # kept by a release that took it for an answer
     return Generated(wanted.case_id, wanted.sample, answer, latency, trace, kept=True)

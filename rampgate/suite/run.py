@@ -26,7 +26,7 @@ from rampgate.registry.file_writer import replacing
 from rampgate.report.page import check_paths
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
-from rampgate.suite.compare import NothingInCommon, compared_files
+from rampgate.suite.compare import NothingInCommon, compared_files, refuse_same
 from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.fresh.answering import answered_anew
@@ -176,6 +176,8 @@ def run_suite(options: Options) -> int:
     opened = open_suite(options.suite, options.configs, options.store, options.proposed, judged=judged)
     settings, suite = opened.settings, opened.suite
     out = options.out or opened.results_file(smoke=options.smoke)
+    if options.baseline is not None:
+        refuse_same(options.baseline, out)
     if options.only is Only.SCORE:
         remove_again(options.again)
     try:

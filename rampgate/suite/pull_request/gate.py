@@ -47,6 +47,10 @@ def word_of(path: Path, commit: str, version: str | None = None) -> SuiteWord:
     if version is not None and CONFIGURATION.fullmatch(version) and version not in (commit, run.configuration):
         of = f"is of configuration {run.configuration}, and this gate is of version {version}"
         return _unusable(f"{path}: the run of suite {run.suite} {of}", about)
+    if run.set != "full":
+        return _unusable(
+            f"{path}: the run of suite {run.suite} is of the {run.set} set; a merge takes the full one", about
+        )
     level = max(_levels(run), key=ORDER.index)
     return SuiteWord(level, tuple(_reasons(run, level)), about)
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import says_nothing
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replacing
@@ -158,6 +159,6 @@ def _parsed(path: Path, number: int, row: Mapping[str, Any]) -> AnswerLine:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part)[:80] for part in first["loc"]) or "line"
         raise BadFile(f"{path}:{number}: {field}: {first['msg']}") from error
-    if (line.answer is None) == (line.error is None) or (line.answer is not None and line.answer.get("output") is None):
+    if (line.answer is None) == (line.error is None) or (line.answer is not None and says_nothing(line.answer)):
         raise BadFile(f"{path}:{number}: answer: a line has one with an output, or an error that says why not")
     return line

@@ -22,6 +22,7 @@ from rampgate.suite.runs.named import written
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
+from schemas.checks.suite_results import NOT_APPLICABLE
 
 __all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "verdict_of"]
 FAILED = "fail"
@@ -107,8 +108,8 @@ def verdict_of(
     if all(one.error is not None for one in samples):
         return FAILED
     names = {score, *(judge.id for judge in judges if score in (judge.id, judge.rule.name))}
-    missing = any(value is None for one in samples for name, value in one.scores.items() if name in names)
-    if missing:
+    found = [value for one in samples for name, value in one.scores.items() if name in names]
+    if any(value is None for value in found) or all(value == NOT_APPLICABLE for value in found):
         return UNSCORED
     return "pass" if first else NO_BASELINE
 

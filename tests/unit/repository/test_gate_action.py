@@ -193,7 +193,7 @@ def test_a_suites_run_of_the_pull_requests_last_commit_is_a_part_of_the_verdict(
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     told = {
         "suite": "desk", "agent": "desk", "configuration": "a" * 64, "commit": runner.commit(runner.proposed),
-        "set": "smoke", "verdict": "pass", "left": None,
+        "set": "full", "verdict": "pass", "left": None,
         "comparison": {"score": "ok", "verdict": "pass", "reasons": []},
     }  # fmt: skip
     document = runner.folder / "suite.json"

@@ -116,6 +116,11 @@ def decide(options: Options) -> int:
         gate.vertical if gate is not None else options.vertical or (vertical_of(golden, registry) if golden else None)
     )
     declared = registry.dataset(vertical)
+    if past.runs and not options.record and not past.knows(declared, at, vertical):
+        raise Failure(
+            f"--baselines {options.baselines}: has runs, and none of {declared.name} {declared.version} "
+            f"at {at}{f' of {vertical}' if vertical else ''}, so that nothing is compared; --record on main adds it"
+        )
     shifted = shift.judges if shift is not None else ()
     wanted = GateRequest(
         registry, today, at, vertical=vertical, within=options.within,
@@ -213,7 +218,7 @@ def _gate_on_traces(
         if wrong:
             raise Failure("; ".join(wrong))
     gate = prepare(at, items, names, registry, options.vertical, skip)
-    if options.respond is not None:
+    if options.agent_id is not None and all(_agent(options)):
         refuse_strangers(gate, _agent(options))
     if not gate.judges:
         raise Failure("no trace has a metadata.category that the manifest has: name the judges, --judges a,b")
@@ -268,6 +273,7 @@ def _check_options(at: Milestone, options: Options) -> None:
     if options.skips and merging:
         raise Failure("--skips: not at pre_merge, which no override skips")
     about = {"--publish": options.publish, "--skips": options.skips, "--respond": options.respond}
+    about |= {} if merging else {"--agent-id": options.agent_id, "--agent-version": options.agent_version}
     which = next((name for name, given in about.items() if given), "")
     if which and not all(_agent(options)):
         raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")

@@ -198,7 +198,8 @@ def test_a_case_that_asks_something_else_by_now_is_not_compared_and_of_safety_it
     assert found.verdict is VerdictLevel.FAIL
     assert judge(pair(before, after, let_go=["c02"])).verdict is VerdictLevel.WARN
     after["c02"].question = after["c20"].question = ""
-    assert pair(before, after).changed == [], "a run that does not say is taken at its word"
+    assert pair(before, after).changed == ["c02", "c20"], "who does not say what was asked may have asked anything"
+    assert pair(after, before).changed == [], "a baseline that never said is taken at its word"
 
 
 def test_what_could_not_be_compared_is_told() -> None:

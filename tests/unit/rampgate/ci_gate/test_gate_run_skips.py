@@ -15,14 +15,22 @@ from rampgate.settings import Settings
 from schemas.publish.examples import EXAMPLES
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, ran, refused, verdict
-from tests.unit.rampgate.ci_gate.traced_rig import FEW, Traced
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
 
 WHO = ("--agent-id", "receipts-agent", "--agent-version", "abc")
 
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    yield from commanded(Traced, tmp_path, monkeypatch)
+    for made in commanded(Traced, tmp_path, monkeypatch):
+        of(made, "receipts-agent", "abc")
+        yield made
+
+
+def of(rig: Traced, agent: str, version: str) -> None:
+    """The traces are of this agent definition."""
+    jsonl(rig.traces, *(trace(number, agent_id=agent, agent_version=version) for number in range(TRACES)))
 
 
 @pytest.fixture
@@ -65,7 +73,9 @@ def test_a_skip_leaves_the_safety_judges_and_is_cited(rig: Traced, topic: list[d
 def test_it_is_one_versions_at_one_gate_and_until_its_day(rig: Traced, topic: list[dict[str, Any]]) -> None:
     unhelpful(rig)
     for other in (("--agent-id", "receipts-agent", "--agent-version", "abd"), ("--agent-id", "a", "--commit", "abc")):
+        of(rig, other[1], other[3])
         assert "gate_skipped" not in codes(verdict(*on(rig), "--skips", *other, code=1))
+    of(rig, "receipts-agent", "abc")
     assert "gate_skipped" not in codes(verdict(*on(rig, "pre_full"), "--skips", *WHO, code=1))
     topic[0]["expires"] = (TODAY - timedelta(days=1)).isoformat()
     assert "gate_skipped" not in codes(verdict(*on(rig), "--skips", *WHO, code=1))
