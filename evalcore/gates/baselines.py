@@ -48,11 +48,6 @@ class BaselineFile(FileModel):
 
     runs: list[BaselineRun] = Field(default_factory=list)
 
-    def knows(self, dataset: Dataset, milestone: Milestone, vertical: str | None) -> bool:
-        """Tells whether a run of any judge is of this dataset, milestone and vertical."""
-        wanted = (dataset.name, dataset.version, milestone, vertical)
-        return any((run.dataset, run.dataset_version, run.milestone, run.vertical) == wanted for run in self.runs)
-
     def history(
         self, judges: Iterable[Judge], dataset: Dataset, milestone: Milestone, vertical: str | None
     ) -> dict[str, list[PastRun]]:

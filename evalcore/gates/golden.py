@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from evalcore.registry.judge import digest
 from evalcore.registry.registry import Registry, UnknownCategory
 from evalcore.scoring.items import Item, dataset_item, identity, served
 from schemas.counting import counted
@@ -94,8 +93,6 @@ def mismatches(golden: GoldenSet, registry: Registry, vertical: str | None = Non
     the dataset's owner has items: the platform's in the platform's set, a vertical's own in its own."""
     owner = registry.owner(vertical)
     yield from unlike(golden, registry.dataset(owner), field_of(owner))
-    if twins := _twins(golden):
-        yield f"{counted(twins, 'item')} of {golden.source} ask and expect what another one does, under other ids"
     by_category = golden.categories
     for name, declared in sorted(registry.category_files.items()):
         if declared.vertical == owner and not by_category[name]:
@@ -104,17 +101,6 @@ def mismatches(golden: GoldenSet, registry: Registry, vertical: str | None = Non
         if name not in registry.category_files:
             of = f"of category {name[:80]!r}, which the manifest does not have" if name else "without metadata.category"
             yield f"{counted(count, 'item')} {of}"
-
-
-def _twins(golden: GoldenSet) -> int:
-    """Returns how many items are another one again under an id of their own."""
-    own = [
-        {name: value for name, value in row.items() if name not in (*FIELDS_OF_ANSWERS, "id")} for row in golden.items
-    ]
-    for row in own:
-        if isinstance(metadata := row.get("metadata"), Mapping):
-            row["metadata"] = {name: value for name, value in metadata.items() if name != "id"}
-    return len(own) - len({digest(row) for row in own})
 
 
 def field_of(owner: str | None) -> str:

@@ -116,11 +116,6 @@ def decide(options: Options) -> int:
         gate.vertical if gate is not None else options.vertical or (vertical_of(golden, registry) if golden else None)
     )
     declared = registry.dataset(vertical)
-    if past.runs and not options.record and not past.knows(declared, at, vertical):
-        raise Failure(
-            f"--baselines {options.baselines}: has runs, and none of {declared.name} {declared.version} "
-            f"at {at}{f' of {vertical}' if vertical else ''}, so that nothing is compared; --record on main adds it"
-        )
     shifted = shift.judges if shift is not None else ()
     wanted = GateRequest(
         registry, today, at, vertical=vertical, within=options.within,
@@ -273,7 +268,6 @@ def _check_options(at: Milestone, options: Options) -> None:
     if options.skips and merging:
         raise Failure("--skips: not at pre_merge, which no override skips")
     about = {"--publish": options.publish, "--skips": options.skips, "--respond": options.respond}
-    about |= {} if merging else {"--agent-id": options.agent_id, "--agent-version": options.agent_version}
     which = next((name for name, given in about.items() if given), "")
     if which and not all(_agent(options)):
         raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")

@@ -56,11 +56,6 @@ def test_a_run_that_writes_over_its_baseline_is_refused_before_it_does(folder: P
     assert out.read_bytes() == before
 
 
-def test_one_file_given_twice_is_no_comparison(tmp_path: Path) -> None:
-    file = lines(tmp_path / "main.jsonl", run())
-    assert "is the baseline itself" in not_compared(file, file)
-
-
 def test_a_slice_of_safety_that_no_case_is_in_is_refused(tmp_path: Path) -> None:
     sides = lines(tmp_path / "main.jsonl", run(tag="harm")), lines(tmp_path / "branch.jsonl", run(tag="harm"))
     assert "no case of the files is in the slice 'hram'" in not_compared(*sides, "--safety", "hram")
