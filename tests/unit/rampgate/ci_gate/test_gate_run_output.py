@@ -37,7 +37,7 @@ def test_annotations_stand_on_stderr_and_can_begin_no_command(rig: Rig) -> None:
 
 
 def test_the_verdicts_line_names_what_blocks_and_no_judge_that_only_warns(rig: Rig) -> None:
-    """Of a dataset that is one item short, and too small by it: that blocks, and the judges that warn beside it do not."""
+    """Of a dataset that is one item short, and so too small: that blocks, the judges that warn beside it do not."""
     safe = {"rules/refusal.yaml": "{threshold: 0.2, floor: 0.2}", "rules/honesty.yaml": "{floor: 0.2}"}
     rig.registry({"evaluation_manifest.yaml": MANIFEST, "rules/brevity.yaml": "{threshold: 5}", **safe})
     rig.answers(lambda n: 0.75)
