@@ -142,5 +142,6 @@ def rates(
         for broken, verdict in zip(falls, fallen, strict=True):
             score = verdict.per_judge_scores[broken.judge]
             found[broken]["seen"] += not score.passed
-            found[broken]["blocked"] += getattr(score, "verdict", None) is VerdictLevel.FAIL
+            blocks_alone = getattr(score, "verdict", VerdictLevel.FAIL) is VerdictLevel.FAIL
+            found[broken]["blocked"] += not score.passed and blocks_alone
     return told, found

@@ -118,10 +118,10 @@ def test_a_judge_with_fewer_items_than_it_needs_blocks_also_where_its_na_only_wa
     )
 
 
-def test_a_judge_that_scored_nothing_is_unavailable_also_where_the_gate_fails_anyway() -> None:
+def test_a_judge_that_scored_nothing_is_unavailable_also_where_it_has_too_few_items_as_well() -> None:
     """It has not said that anything is below a floor."""
     down = [Unscored("the model did not answer")] * 4
-    verdict = gate(evidence=Evidence(10, 20, scored=5), tone=judged(*down), calm=judged(*down, threshold=1.0))
+    verdict = gate(evidence=Evidence(100, 20, scored=5), tone=judged(*down), calm=judged(*down, threshold=1.0))
     assert {reason.code for reason in verdict.reasons if "tone" in reason.message} == {Code.JUDGE_UNAVAILABLE}
     assert not any("scored 0" in reason.message or "scored 1" in reason.message for reason in verdict.reasons)
     assert verdict.per_judge_scores["tone"].rule is Code.JUDGE_UNAVAILABLE
