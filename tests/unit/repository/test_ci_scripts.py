@@ -175,8 +175,8 @@ def test_what_is_no_number_is_refused(repository: Repository, number: str) -> No
 
 PAIR = '{"judge_id": "a", "item_id": %d, "judge_score": %s, "human_score": %d}\n'
 SCORES = {
-    0: "".join(PAIR % (n, n, n + n % 3) for n in range(20)),
-    1: "".join(PAIR % (n, -n, n + n % 3) for n in range(20)),
+    0: "".join(PAIR % (n, n / 20, n + n % 3) for n in range(20)),
+    1: "".join(PAIR % (n, 1 - n / 20, n + n % 3) for n in range(20)),
     2: PAIR % (1, "NaN", 1),
 }
 """What a vertical has exported, by the exit code of its check."""

@@ -25,6 +25,7 @@ from evalcore.gates.decision import combined
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.gates.history import Line, Stand
+from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import RampRequest, named
 from evalcore.gates.skips import GateSkip, SkippedGate, Skips
 from evalcore.registry.registry import Registry
@@ -64,6 +65,8 @@ SCORES: Mapping[str, tuple[object, ...]] = {
 }
 """By the kind of score that is asked for: what a digit of the mark stands for; "?" is no score, "slip" is false when it
 is first said, and true from then on."""
+PAST_ITEMS = 20
+"""Items of each past aggregate."""
 Verdict = tuple[str, dict[str, tuple[Any, ...]], set[str]]
 """A verdict as the ways have to agree on it: its level, each judge's numbers, and the codes of its reasons."""
 
@@ -84,6 +87,11 @@ class Beside:
     passed: bool = True
     skipped: bool = False
     due: date = date(2027, 2, 18)
+
+    @property
+    def runs(self) -> dict[str, list[PastRun]]:
+        """The past aggregates as each way knows them: with as many items, and without an error."""
+        return {name: [PastRun(score, PAST_ITEMS) for score in past] for name, past in self.past.items()}
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,7 @@ def known(drawn: Drawn) -> dict[str, Any]:
     """What whoever calls the library tells it."""
     beside = drawn.beside
     coverage = beside.coverage if drawn.milestone is not MERGE else None
-    return {"suspended": dict.fromkeys(beside.suspended, "moved"), "history": beside.past, "coverage": coverage}
+    return {"suspended": dict.fromkeys(beside.suspended, "moved"), "history": beside.runs, "coverage": coverage}
 
 
 def evaluated(drawn: Drawn, registry: Registry) -> GateVerdict:
@@ -274,8 +282,8 @@ class KnownBeside(Told):
     def __init__(self, beside: Beside) -> None:
         self._beside = beside
 
-    async def baseline(self, request: RampRequest, line: Line) -> list[float]:
-        return [*self._beside.past.get(line.judge, ())]
+    async def baseline(self, request: RampRequest, line: Line) -> list[PastRun]:
+        return self._beside.runs.get(line.judge, [])
 
     async def stand(self, *_: Any) -> Stand:
         return Stand(passed="2026-11-20" if self._beside.passed else "")
@@ -338,7 +346,7 @@ def baselines(drawn: Drawn, registry: Registry) -> dict[str, Any]:
     dataset = registry.dataset(gate.vertical)
     runs = [
         BaselineRun(
-            judge=name, judge_version=registry.judge(name).version, dataset=dataset.name, n=20, score=score,
+            judge=name, judge_version=registry.judge(name).version, dataset=dataset.name, n=PAST_ITEMS, score=score,
             dataset_version=dataset.version, milestone=drawn.milestone, vertical=gate.vertical, at="2026-11-20T00:00Z",
         )
         for name, past in drawn.beside.past.items()
