@@ -147,7 +147,9 @@ def test_a_job_without_the_secret_puts_nothing_in_that_a_trusted_one_believes(
     assert again["baseline"]["label"] == "main"
 
 
-def test_a_redis_that_goes_away_in_the_middle_costs_calls_and_no_answer(folder: Path, model: Running) -> None:
+def test_a_redis_that_goes_away_in_the_middle_costs_calls_and_no_answer(
+    folder: Path, model: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server, path = RedisServer(password="hidden"), written(folder, CASES, **JUDGED)
     server.start()
     try:
@@ -162,7 +164,8 @@ def test_a_redis_that_goes_away_in_the_middle_costs_calls_and_no_answer(folder: 
 
         model.model.hear = count
         (folder / "asked.log").unlink()
-        broken = ran(path, "--store", server.url)
+        monkeypatch.setenv("RAMPGATE_SUITE_STORE", server.url)
+        broken = ran(path)
         assert left < 0
         assert broken["verdict"] == "pass"
         assert said(broken) == said(whole)
@@ -228,8 +231,11 @@ def test_a_store_that_may_be_listed_and_not_read_costs_calls_and_a_plan_says_why
         ("s3://me:hidden@bucket", "must be s3://bucket or s3://bucket/prefix"),
     ],
 )
-def test_a_store_that_can_not_be_used_is_told_before_anybody_is_asked(folder: Path, store: str, says: str) -> None:
-    told = refused(written(folder, CASES), "--store", store)
+def test_a_store_that_can_not_be_used_is_told_before_anybody_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, store: str, says: str
+) -> None:
+    monkeypatch.setenv("RAMPGATE_SUITE_STORE", store)
+    told = refused(written(folder, CASES))
     assert says in told
     assert "hid" not in told
     assert asked(folder) == []
