@@ -25,9 +25,9 @@ from tests.unit.evalcore.suite.whole_decisions import (
 )
 
 BLOCKED, WARNED = 0.07, 0.12
-CONTINUOUS_TOO = (0.10, 0.20)
-"""Of continuous scores more are blocked and warned of: their p is as fine as can be, so that all of the 5 % of slices
-and of cases, and of the 20 % of what is not confirmed, comes to pass beside the headline's 2.5 %."""
+CONTINUOUS_TOO = (0.10, 0.12)
+"""Of continuous scores more are blocked: their p is as fine as can be, so that all of the 4 % of slices and the 5 % of
+cases comes to pass beside the headline's 2.5 %."""
 RUNS = 300
 MOST_UNSEEN = {("3 of 20", True): 1 / 7, ("-0.1 in 100", True): 1 / 5}
 """By what is planted and whether the agent is flaky; of all else one in ten."""
