@@ -108,7 +108,7 @@ class Maintenance:
         now = self._ports.clock.now_ms()
         ids = await self._store.claim_due(now, DUE_AT_ONCE, LEASE_MS)
         if ids:
-            self._observe(await revisit(ids, self._ports, self._policy, self._topics))
+            self._observe(await revisit(ids, self._ports, self._policy, self._topics, self._waits))
         return len(ids) == DUE_AT_ONCE
 
     async def watermarks(self) -> bool:
@@ -173,7 +173,7 @@ class Maintenance:
                 ids = [response_id for response_id, encoded in page if has_withheld(decode_turn(encoded))]
                 for start in range(0, len(ids), DUE_AT_ONCE):
                     part = ids[start : start + DUE_AT_ONCE]
-                    self._observe(await revisit(part, self._ports, self._policy, self._topics))
+                    self._observe(await revisit(part, self._ports, self._policy, self._topics, self._waits))
                     written += len(part)
                     await lease.acquire()  # if another worker has taken it, both write the same
             if written:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.late_writes import announce
-from agents.join.step import StepContext, plan_scores, record, stood_still, until_recorded, write_scores
+from agents.join.step import ALL, NO_HOLD, StepContext, plan_scores, record, stood_still, until_recorded, write_scores
 from agents.join.step_data import Refused, RetryState
 from agents.keys import turn_keys
 from agents.policy import Policy
@@ -18,14 +18,21 @@ from agents.ports import Ports
 from schemas.topics import Topics
 
 
+async def never() -> bool:
+    """Return False: no rebuild holds back what a step writes."""
+    return False
+
+
 @dataclass(frozen=True)
 class Writing:
     """How `change_turns` sends dead letters of refused scores: the stage they name, and where it looks for the record
-    of a signal before it reads it back from Kafka."""
+    of a signal before it reads it back from Kafka. `rebuilding` tells, once the turns are merged, whether a lost state
+    is rebuilt by now: then their scores wait, also those of turns that were read before the loss."""
 
     topics: Topics
     stage: str
     find: FindRecord = lambda *_: None
+    rebuilding: Callable[[], Awaitable[bool]] = never
 
 
 async def change_turns(
@@ -50,6 +57,7 @@ async def change_turns(
         if stood_still(context, ports):
             return None
         if writing is not None:
+            context.hold = ALL if await writing.rebuilding() else NO_HOLD
             planned = plan_scores(context)
             if planned and not await announce(context, planned, ports):
                 return None

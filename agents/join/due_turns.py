@@ -4,10 +4,10 @@ without an answer can change them any more (PF-9 FR-6, FR-11, §10.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agents.codec import TraceFacts
-from agents.join.change_turns import Writing, change_turns
+from agents.join.change_turns import Writing, change_turns, never
 from agents.join.join import bury, merge_trace
 from agents.join.late_writes import clear_left, compare
 from agents.join.step import StepContext
@@ -24,8 +24,15 @@ FRACTIONS = (30, 4, 1)
 SLACK_MS = 3_600_000
 
 
-async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, topics: Topics) -> Report:
-    """Do what is due for these turns and set when to look again.
+async def revisit(
+    response_ids: Sequence[str],
+    ports: Ports,
+    policy: Policy,
+    topics: Topics,
+    rebuilding: Callable[[], Awaitable[bool]] = never,
+) -> Report:
+    """Do what is due for these turns and set when to look again. `rebuilding` as in `Writing`: a search may take
+    minutes, and the state may be lost meanwhile.
 
     Looks in Opik once for each turn's trace and once for its judge scores, however often the step repeats; again only
     for a turn whose trace another worker changed meanwhile. Scores in doubt are read at each attempt. Raises
@@ -75,7 +82,7 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             context.change.due[response_id] = min(at or until, until) if until > 0 else at
         return given_up
 
-    context = await change_turns(response_ids, ports, policy, merge, Writing(topics, "settle"))
+    context = await change_turns(response_ids, ports, policy, merge, Writing(topics, "settle", rebuilding=rebuilding))
     return context.report
 
 

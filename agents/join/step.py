@@ -96,6 +96,8 @@ class Hold:
 
 
 NO_HOLD = Hold()
+ALL = Hold(1 << 62)
+"""Holds every turn."""
 
 
 class TurnSnapshot:

@@ -111,11 +111,15 @@ class Sweep:
         ids, now = sorted(self.waiting), await self.now()
         for start in range(0, len(ids), REVISIT_AT_ONCE):
             part = ids[start : start + REVISIT_AT_ONCE]
-            self._note(await revisit(part, self.ports, self.policy, self.topics))
+            self._note(await revisit(part, self.ports, self.policy, self.topics, self._rebuilding))
         while due := await self.ports.store.claim_due(now, DUE_AT_ONCE, LEASE_MS):
-            self._note(await revisit(due, self.ports, self.policy, self.topics))
+            self._note(await revisit(due, self.ports, self.policy, self.topics, self._rebuilding))
         stored = await self.ports.store.read(turn_keys(ids))
         self.tally.waiting = still_waiting(stored)
+
+    async def _rebuilding(self) -> bool:
+        await self.now()  # raises Unavailable while a lost state is rebuilt, and the step writes nothing
+        return False
 
     async def _items(self, items: list[dict[str, Any]], read_at: int) -> None:
         tally, events = self.tally, []

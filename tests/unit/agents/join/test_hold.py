@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from agents import rerolls, thumbs, traces
 from agents.codec import TraceFacts
+from agents.join.due_turns import revisit
 from agents.join.rebuilding import adopt
 from agents.join.step import Batch, Hold
 from agents.join.turn import Mark
+from agents.keys import FOREVER
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import MINUTE, REROLL_SCORE, THUMBS_SCORE, reroll, thumb, trace
 from tests.unit.agents.join.world import World
@@ -41,8 +44,8 @@ class Rebuilding:
         world = self.world
         (record,) = world.send(kind, event)
         batch = Batch(world.topics.of(kind), 0, record.offset, [record])
-        if record.offset == 0:
-            world.start(batch)
+        if batch.watermark_key not in world.store.values:
+            world.store.values[batch.watermark_key] = (str(batch.base).encode(), FOREVER)
         await world.handle(batch, AGENTS[Kind(kind)], hold=self.hold, settled=batch.end if again else 0)
 
     def written(self, rid: str) -> dict[str, list[float | None]]:
@@ -152,3 +155,40 @@ async def test_what_is_written_during_the_rebuild_is_not_adopted_afterwards(rebu
     await rebuilding.adopt(page)
     await rebuilding.tell(Kind.THUMBS, thumb("new", "up", at + 2_000))
     assert rebuilding.world.scores.held[rebuilding.ids["new"], THUMBS_SCORE] == 1.0
+
+
+@pytest.mark.parametrize("held_by_opik", [True, False])
+async def test_a_search_that_was_asked_before_the_loss_writes_nothing_while_the_state_is_rebuilt(
+    rebuilding: Rebuilding, held_by_opik: bool
+) -> None:
+    """Opik lets a search wait; meanwhile the state is lost, and the turn's records are read again."""
+    world, at = rebuilding.world, rebuilding.world.clock.ms
+    rebuilding.hold.before = 0
+    await rebuilding.tell(Kind.TRACE, rebuilding.trace("old"))
+    await rebuilding.tell(Kind.THUMBS, thumb("old", "up", at))
+    held = rebuilding.held_by_opik("old", thumbs=1, reroll=1)
+    lost = False
+
+    async def waits() -> bool:
+        return lost
+
+    class Slow:
+        async def judged(self, turns: Any) -> set[str]:
+            nonlocal lost
+            if not lost:
+                lost, rebuilding.hold.before = True, world.clock.ms + MINUTE
+                world.lose_state()
+                await rebuilding.tell(Kind.TRACE, rebuilding.trace("old"), again=True)
+                await rebuilding.tell(Kind.THUMBS, thumb("old", "up", at), again=True)
+            return set()
+
+    before = rebuilding.written("old")
+    ports = replace(world.ports, traces=cast(Any, Slow()))
+    await revisit(["old"], ports, world.policy, world.topics, waits)
+    assert lost
+    assert rebuilding.written("old") == before
+    if held_by_opik:
+        await rebuilding.adopt(held)
+    await rebuilding.over()
+    again = 1 if held_by_opik else 2
+    assert rebuilding.written("old") == {name: values * again for name, values in before.items()}
