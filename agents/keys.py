@@ -217,22 +217,6 @@ JUDGE_SCORE = KeyFamily(
     owner="streams.redis.score_cache",
     holds="a seal of 16 bytes and the judge's scores, without its words",
 )
-SUITE_VALUE = KeyFamily(
-    "suite:<kind>:<key>",
-    type="string",
-    life="30 days; a run and its results 365",
-    growth="one for each sample, trace, judge's call and run of suites that are run with this Redis as their store",
-    owner="rampgate.store.redis_keys",
-    holds="a seal of 16 bytes, then the value: a judge's scores with its words, an answer, a trace, a run",
-)
-SUITE_INDEX = KeyFamily(
-    "suite-index:<kind>",
-    type="sorted set",
-    life="365 days after its last member",
-    growth="two; a member for each run of a suite, and for each run's results",
-    owner="rampgate.store.redis_keys",
-    holds="keys of the runs and of their results, by name",
-)
 LIVE_MARK = KeyFamily(
     "l:<trace id>",
     type="string",

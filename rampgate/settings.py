@@ -248,8 +248,8 @@ class Settings(BaseModel):
 
     suite_store: str | None = Field(
         None,
-        description="What suites keep answers and scores in: a file, redis://, rediss:// or s3://bucket/prefix; unset: "
-        "a file beside the suite. A URL with a password belongs here, not on a command line",
+        description="What suites keep answers and scores in: a file or s3://bucket/prefix; unset: a file beside the "
+        "suite",
     )
 
     thumbs_table: str = "thumbs"

@@ -328,8 +328,8 @@ def prune_command(
     """Take away what the suite's store in a file holds and nobody has used for days, and make the file smaller.
 
     The suite's older runs go, but main's last ones that passed, each set's, stay with what they are made of. Answers,
-    scores and traces go that were not used for so long and that no run needs. Redis forgets by itself, a bucket by its
-    lifecycle rule.
+    scores and traces go that were not used for so long and that no run needs. A bucket forgets by its lifecycle
+    rule.
 
     Example: rampgate suite prune examples/suite/suite.yaml --older-than 30
     """

@@ -25,10 +25,6 @@ from rampgate.suite.runs.stored import DAY
 from schemas.checks.suite import SuiteFile
 
 KINDS: Final = ("runs", "results", "answers", "scores", "traces")
-BY_ITSELF: Final = {
-    "s3": "a bucket forgets by lifecycle rules: answers/, scores/ and traces/ need one, runs/ and results/ a longer",
-    "redis": "Redis forgets by itself: answers, scores and traces after 30 days, runs and their results after a year",
-}
 
 
 @dataclass(frozen=True)
@@ -50,10 +46,10 @@ def prune_suite(options: Options) -> int:
     except BadFile as error:
         raise Failure(str(error)) from error
     place = place_of(options.store, options.suite.parent / FOLDER / STORE, load_settings())
-    scheme, found, _ = place.where.partition("://")
-    if found:
+    if "://" in place.where:
         raise Failure(
-            f"the store is no file, so there is nothing to prune: {BY_ITSELF.get(scheme, BY_ITSELF['redis'])}"
+            "the store is no file, so there is nothing to prune: a bucket forgets by lifecycle rules: answers/, "
+            "scores/ and traces/ need one, runs/ and results/ a longer"
         )
     if not place.exists:
         raise Failure(f"{place.where}: there is no such store; it is the file that `suite run` keeps its answers in")

@@ -1,4 +1,4 @@
-"""The three places of a store, each with a hand in it: a file, a real Redis, and S3's stand-in."""
+"""The two places of a store, each with a hand in it: a file, and S3's stand-in."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import redis
-
 from rampgate.store.place import Place
 from tests.s3_stand_in import BUCKET, s3_stand_in
 
-PLACES = ("file", "redis", "s3")
+PLACES = ("file", "s3")
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,6 @@ def file_rig(folder: Path) -> Iterator[Rig]:
 
 
 @contextmanager
-def redis_rig(url: str) -> Iterator[Rig]:
-    with redis.Redis.from_url(url) as client:
-        yield Rig(
-            url,
-            lambda kind, key, value: client.set(f"rg:suite:{kind}:{key}", value) and None,
-            lambda kind, key: client.delete(f"rg:suite:{kind}:{key}") and None,
-            lambda: Counter(name.decode().split(":")[2] for name in client.scan_iter("rg:suite:*", 1_000)),
-        )
-
-
-@contextmanager
 def s3_rig(setenv: Callable[[str, str], None]) -> Iterator[Rig]:
     """`setenv` sets a variable for the test's time."""
     with s3_stand_in() as s3:
@@ -79,10 +66,6 @@ def s3_rig(setenv: Callable[[str, str], None]) -> Iterator[Rig]:
         )
 
 
-def rig_of(
-    name: str, folder: Path, redis_url: Callable[[], str], setenv: Callable[[str, str], None]
-) -> AbstractContextManager[Rig]:
-    """The rig of one of PLACES. Redis is started for that one alone."""
-    if name == "file":
-        return file_rig(folder)
-    return redis_rig(redis_url()) if name == "redis" else s3_rig(setenv)
+def rig_of(name: str, folder: Path, setenv: Callable[[str, str], None]) -> AbstractContextManager[Rig]:
+    """The rig of one of PLACES."""
+    return file_rig(folder) if name == "file" else s3_rig(setenv)

@@ -1,24 +1,26 @@
-"""What every store of suites promises, in a file, on a real Redis and on S3 through boto3: one suite for the three."""
+"""What every store of suites promises, in a file and on S3 through boto3: one suite for both."""
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
+import redis
 
 from evalcore.scoring.cache import AnswerSeal
+from rampgate.store.place import Place
 from rampgate.store.sealed import Kept, SealedStore
 from tests.contract.store.store_rigs import PLACES, Rig, rig_of
 
 
 @pytest.fixture(params=PLACES)
 def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    redis_url = partial(request.getfixturevalue, "redis_url")
-    with rig_of(request.param, tmp_path, redis_url, monkeypatch.setenv) as made:
+    with rig_of(request.param, tmp_path, monkeypatch.setenv) as made:
         yield made
 
 
@@ -148,3 +150,26 @@ def test_nothing_of_this_is_a_failure(rig: Rig) -> None:
     with closing(rig.place().opened()) as store:
         put(store.kind("scores", 100), "a", b"one")
     assert store.failures == []
+
+
+def test_what_redis_held_is_there_after_the_copy_that_the_page_describes(
+    store: SealedStore, rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str
+) -> None:
+    """An earlier release's Redis has each value under `rg:suite:<kind>:<key>`, with the seal that other places have."""
+    kinds = [store.kind("scores", 100), store.kind("runs", 100, lasting=True)]
+    put(kinds[0], "a", b"one")
+    put(kinds[1], "desk:1", b"two")
+    shelf = rig.place()._shelf()
+    with redis.Redis.from_url(redis_url) as server, closing(shelf):
+        for name in ("scores:a", "runs:desk:1"):
+            (value,) = asyncio.run(shelf.read([name]))
+            server.set(f"rg:suite:{name}", value or b"")
+    page = Path("docs/suite.md").read_text()
+    snippet = page[page.index("import asyncio\n") :].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    snippet = snippet.replace("redis://127.0.0.1:6379/0", redis_url).replace("store.db", "copied.db")
+    subprocess.run([sys.executable, "-c", snippet], check=True)
+    with closing(Place(str(tmp_path / "copied.db"), b"secret").opened()) as copied:
+        assert get(copied.kind("scores", 100), "a") == [b"one"]
+        assert asyncio.run(copied.kind("runs", 100, lasting=True).under("desk")) == {"desk:1": b"two"}
+        assert copied.refused == 0

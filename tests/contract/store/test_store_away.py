@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-import redis
 
 from agents.ports import Unavailable
-from rampgate.local.services.redis import RedisServer
 from rampgate.store.place import Place
-from rampgate.store.redis_keys import KEPT_MS, LASTING_MS
 from rampgate.store.s3_objects import TRIES
 from rampgate.store.sealed import SealedStore
 from tests.s3_stand_in import BUCKET, StandIn, s3_stand_in
@@ -37,54 +34,6 @@ def fails(store: SealedStore, key: str = "a") -> str:
     with pytest.raises(Unavailable) as told:
         asyncio.run(store.kind("scores", 100).put(key, b"one"))
     return str(told.value)
-
-
-def test_a_redis_that_is_not_there_is_told_without_its_password() -> None:
-    with pytest.raises(Unavailable, match=r"the store redis://me:\*\*\*@127\.0\.0\.1:1/0 can't be used") as told:
-        Place("redis://me:hidden@127.0.0.1:1/0").opened()
-    assert "hidden" not in str(told.value)
-
-
-def test_a_redis_that_refuses_the_password_is_told_without_it() -> None:
-    server = RedisServer(password="made up")
-    server.start()
-    try:
-        with pytest.raises(Unavailable, match="can't be used") as told:
-            Place(f"redis://:hidden@127.0.0.1:{server.port}/0").opened()
-        assert "hidden" not in str(told.value)
-        Place(server.url).opened().close()
-    finally:
-        server.close()
-
-
-def test_a_redis_that_went_away_is_left_alone_for_a_while_and_tells_it_once() -> None:
-    server = RedisServer()
-    server.start()
-    try:
-        with closing(Place(server.url).opened()) as store:
-            asyncio.run(store.kind("scores", 100).put("a", b"one"))
-            server.stop()
-            told = {fails(store), fails(store, "b")}
-            assert told == set(store.failures)
-            assert len(store.failures) == 1
-    finally:
-        server.close()
-
-
-def test_what_redis_keeps_expires_and_a_run_later_than_what_it_is_made_of(redis_url: str) -> None:
-    with closing(Place(redis_url).opened()) as store, redis.Redis.from_url(redis_url) as client:
-        scores, runs = store.kind("scores", 100), store.kind("runs", 100, lasting=True)
-        asyncio.run(scores.put("a", b"one"))
-        asyncio.run(runs.put("desk:1", b"one"))
-        lives = [client.pttl(name) for name in ("rg:suite:scores:a", "rg:suite:runs:desk:1", "rg:suite-index:runs")]
-        for life, most in zip(lives, (KEPT_MS, LASTING_MS, LASTING_MS), strict=True):
-            assert most - 600_000 < life <= most
-        client.pexpire("rg:suite:scores:a", 5_000)
-        assert asyncio.run(scores.put("a", b"two")) == b"one"
-        assert client.pttl("rg:suite:scores:a") > KEPT_MS - 600_000, "what is put again lives as long as if it were new"
-        client.delete("rg:suite:runs:desk:1")
-        assert asyncio.run(runs.under("")) == {}
-        assert client.exists("rg:suite-index:runs") == 0, "what is gone leaves the index"
 
 
 def test_a_bucket_that_is_not_there_is_told(s3: StandIn) -> None:

@@ -7,7 +7,6 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -22,9 +21,7 @@ from tests.unit.rampgate.suite.suite_folders import case, written
 
 KILLS = [
     ("file", 20),
-    ("redis", 6),
     ("s3", 6),
-    pytest.param("redis", 20, marks=pytest.mark.slow),
     pytest.param("s3", 20, marks=pytest.mark.slow),
 ]
 """Where the store is, and how often a run is killed."""
@@ -49,8 +46,7 @@ class Doom:
 
 @pytest.fixture
 def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    redis_url = partial(request.getfixturevalue, "redis_url")
-    with rig_of(request.param, tmp_path, redis_url, monkeypatch.setenv) as made:
+    with rig_of(request.param, tmp_path, monkeypatch.setenv) as made:
         yield made
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from typer.testing import CliRunner
 
 from rampgate.cli import app
 from rampgate.local.model.server import Running
-from rampgate.local.services.redis import RedisServer
 from rampgate.store.place import Place
 from rampgate.suite.runs.stored import StoredRuns
-from tests.contract.store.store_rigs import redis_rig, s3_rig
+from tests.contract.store.store_rigs import s3_rig
 from tests.s3_stand_in import BUCKET, s3_stand_in
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
@@ -55,13 +52,10 @@ def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> I
         yield made
 
 
-@pytest.fixture(params=["redis", "s3"])
-def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    with ExitStack() as closing:
-        if request.param == "redis":
-            yield closing.enter_context(redis_rig(request.getfixturevalue("redis_url"))).where
-        else:
-            yield closing.enter_context(s3_rig(monkeypatch.setenv)).where
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with s3_rig(monkeypatch.setenv) as rig:
+        yield rig.where
 
 
 def checked(path: Path, *arguments: object) -> dict[str, Any]:
@@ -147,35 +141,6 @@ def test_a_job_without_the_secret_puts_nothing_in_that_a_trusted_one_believes(
     assert again["baseline"]["label"] == "main"
 
 
-def test_a_redis_that_goes_away_in_the_middle_costs_calls_and_no_answer(
-    folder: Path, model: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, path = RedisServer(password="hidden"), written(folder, CASES, **JUDGED)
-    server.start()
-    try:
-        whole = ran(path, "--out", folder / "whole.jsonl")
-        left = 15
-
-        def count(content: str) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                server.stop()
-
-        model.model.hear = count
-        (folder / "asked.log").unlink()
-        monkeypatch.setenv("RAMPGATE_SUITE_STORE", server.url)
-        broken = ran(path)
-        assert left < 0
-        assert broken["verdict"] == "pass"
-        assert said(broken) == said(whole)
-        (why,) = broken["store_failures"]
-        assert why.startswith(f"the store redis://:***@127.0.0.1:{server.port}/0 can't be used: ")
-        assert len(asked(folder)) == 20, "each was asked once"
-    finally:
-        server.close()
-
-
 def test_an_s3_that_fails_in_the_middle_costs_calls_and_no_answer(
     folder: Path, model: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,10 +188,9 @@ def test_a_store_that_may_be_listed_and_not_read_costs_calls_and_a_plan_says_why
 @pytest.mark.parametrize(
     ("store", "says"),
     [
-        ("redis://me:hidden@127.0.0.1:1/0", r"redis://me:***@127.0.0.1:1/0 can't be used"),
-        ("redis://me:hidden@redis.example.org/0", "a password would be sent in the clear"),
-        ("redis://me:hid/den@redis", "must be a URL that begins with redis://"),
-        ("http://me:hidden@127.0.0.1/", "must be the path of a file, redis://…, rediss://… or s3://bucket/prefix"),
+        ("redis://me:hidden@127.0.0.1:1/0", "Redis is no store of suites any more; copy its keys once"),
+        ("rediss+sentinel://me:hid/den@redis/main/0", "Redis is no store of suites any more"),
+        ("http://me:hidden@127.0.0.1/", "must be the path of a file or s3://bucket/prefix"),
         ("s3://", "must be s3://bucket or s3://bucket/prefix"),
         ("s3://me:hidden@bucket", "must be s3://bucket or s3://bucket/prefix"),
     ],
@@ -239,20 +203,3 @@ def test_a_store_that_can_not_be_used_is_told_before_anybody_is_asked(
     assert says in told
     assert "hid" not in told
     assert asked(folder) == []
-
-
-def test_no_password_of_the_store_is_in_what_a_run_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = RedisServer(password="hidden-word")
-    server.start()
-    try:
-        monkeypatch.setenv("RAMPGATE_SUITE_STORE", server.url)
-        words = ["suite", "run", str(written(folder, CASES)), "--first-run", "--report", str(folder / "r.md")]
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
-        with redis.Redis.from_url(server.url) as client:
-            assert client.keys("rg:suite:answers:*")
-        texts = [done.output, *(one.read_text() for one in folder.rglob("*") if one.suffix in (".md", ".jsonl"))]
-        assert not any("hidden-word" in text for text in texts)
-    finally:
-        server.close()
-    assert "hidden-word" in os.environ["RAMPGATE_SUITE_STORE"]

@@ -134,8 +134,7 @@ def test_slices_that_the_suite_names_are_compared_and_those_of_safety_always(tmp
 
 
 @pytest.mark.parametrize("store", ["rediss://eval:hunter2@cache.example:6380/0", "redis://:hunter2@127.0.0.1:6379/0"])
-def test_a_password_of_the_store_is_refused_on_the_command_line(folder: Path, store: str) -> None:
-    """Every user of the machine can read it there: issue 32, line 18."""
+def test_a_store_in_redis_is_refused_by_name_and_its_password_is_not_repeated(folder: Path, store: str) -> None:
     said = refused(written(folder), "--store", store)
-    assert "no password may stand there: give it in RAMPGATE_SUITE_STORE" in said
+    assert "must be the path of a file or s3://bucket/prefix: Redis is no store of suites any more" in said
     assert "hunter2" not in said

@@ -272,7 +272,6 @@ def test_a_pruning_that_is_killed_leaves_a_whole_store_and_the_next_one_ends_it(
 @pytest.mark.parametrize(
     ("store", "says"),
     [
-        ("redis://localhost:6379/0", "Redis forgets by itself"),
         ("s3://bucket/suites", "a bucket forgets by lifecycle rules"),
         ("nowhere.db", "there is no such store"),
     ],
