@@ -286,32 +286,6 @@ def blame_command(
     raise typer.Exit(blame_suite(options))
 
 
-@group.command("comment")
-def comment_command(
-    document: Annotated[Path, typer.Argument(help="what `suite run --json` told, or `--report FILE.json` wrote")],
-    repository: Annotated[str, typer.Option(metavar="OWNER/NAME", help="the pull request's, on GitHub")],
-    pull_request: Annotated[str, typer.Option(metavar="N", help="its number")],
-    run: Annotated[
-        int,
-        typer.Option(min=0, envvar="GITHUB_RUN_ID", show_envvar=False, help="the run's number, later ones higher"),
-    ] = 0,
-    attempt: Annotated[
-        int, typer.Option(min=0, envvar="GITHUB_RUN_ATTEMPT", show_envvar=False, help="which try of that run")
-    ] = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Tell a pull request what a run came to, in one comment that later runs edit.
-
-    A comment of a newer run stays, and a run of another commit than the pull request's last writes none. With a token
-    that may not comment, as a fork's, it says so and ends with exit code 0: the job's summary has the report.
-
-    Example: rampgate suite comment suite.json --repository example/agents --pull-request 12
-    """
-    from rampgate.suite.pull_request.command import Options, comment_on
-
-    raise typer.Exit(comment_on(Options(document, repository, pull_request, run, attempt, as_json)))
-
-
 @group.command("prune")
 def prune_command(
     suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],

@@ -61,7 +61,7 @@ if [[ $PART == confirm ]]; then
 else
     arguments+=(--again "$folder/again.json")
 fi
-for ending in json xml html; do arguments+=(--report "$folder/suite.$ending"); done
+for ending in json xml html md; do arguments+=(--report "$folder/suite.$ending"); done
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--report "$GITHUB_STEP_SUMMARY")
 [[ -z $LABEL ]] || arguments+=(--label "$LABEL")
 [[ -z $MAX_COST ]] || arguments+=(--max-cost "$MAX_COST")
@@ -70,8 +70,8 @@ minutes=30
 status=0
 timeout "${MINUTES:-$minutes}m" "$rampgate" suite run "$suite" "${arguments[@]}" >"$RUNNER_TEMP/rampgate-suite.json" ||
     status=$?
-if [[ -s $folder/suite.json ]]; then
-    printf 'document=true\ndocument-sha256=%s\n' "$(hash_of "$folder/suite.json")" >>"$GITHUB_OUTPUT"
+if [[ -s $folder/suite.md ]]; then
+    printf 'document=true\ndocument-sha256=%s\n' "$(hash_of "$folder/suite.md")" >>"$GITHUB_OUTPUT"
 fi
 if [[ -s $store ]]; then printf 'store=%s\nstore-sha256=%s\n' "$store" "$(hash_of "$store")" >>"$GITHUB_OUTPUT"; fi
 # What is not yet confirmed is no verdict: confirm has it, and fails where nobody answers anew.

@@ -1,1 +1,1 @@
-"""What a pull request is told of a suite's run: one comment, kept up to date."""
+"""Reads what a run of a suite says of a pull request, for the gate before a merge."""

@@ -1,7 +1,8 @@
 """GitHub's `gh` as the action's scripts call it: a stand-in that answers from a folder of this test's.
 
-The folder has `runs.json` (a workflow's runs), `events.json` (a pull request's), `may.json` (who may do what) and
-`artifacts/RUN/NAME/`. What a call asks for by `--jq` is answered by jq.
+The folder has `runs.json` (a workflow's runs), `events.json` (a pull request's), `may.json` (who may do what),
+`pull.json` (its last commit and its comments) and `artifacts/RUN/NAME/`. What a call asks for by `--jq` is answered by
+jq.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.unit.rampgate.ci_gate.github_api import HEAD
 
 PROGRAM = r"""#!PYTHON
 import json, pathlib, re, shutil, subprocess, sys
@@ -28,6 +31,25 @@ def named(option):
 
 if words[:2] == ["run", "download"]:
     shutil.copytree(state / "artifacts" / words[2] / named("--name"), named("--dir"), dirs_exist_ok=True)
+    raise SystemExit
+if words[:2] == ["api", "graphql"]:
+    pull = read("pull.json")
+    told = {"headRefOid": pull["head"], "comments": {"nodes": pull["comments"]}}
+    told = {"data": {"repository": {"pullRequest": told}}}
+    sys.exit(subprocess.run(["jq", "-r", named("--jq")], input=json.dumps(told), text=True).returncode)
+if "/comments" in next(word for word in words if word.startswith("repos/")):
+    pull = read("pull.json")
+    if not pull["may_write"]:
+        sys.exit("gh: Resource not accessible by integration (HTTP 403)")
+    body = pathlib.Path(named("-F").removeprefix("body=@")).read_text()
+    place = words[words.index("--method") + 2]
+    if named("--method") == "POST":
+        numbers = [one["databaseId"] for one in pull["comments"]]
+        pull["comments"].append({"databaseId": max(numbers, default=0) + 1, "viewerDidAuthor": True, "body": body})
+    else:
+        (one,) = (one for one in pull["comments"] if place.endswith(f"/issues/comments/{one['databaseId']}"))
+        one["body"] = body
+    (state / "pull.json").write_text(json.dumps(pull))
     raise SystemExit
 asked = dict(word.partition("=")[::2] for before, word in zip(words, words[1:]) if before == "-f")
 path = next(word for word in words if word.startswith("repos/"))
@@ -62,6 +84,17 @@ class GhProgram:
         self.write("runs", [])
         self.write("events", [])
         self.write("may", {"maintainer": "write"})
+        self.pull(may_write=True, comments=[])
+
+    def pull(self, **changes: Any) -> dict[str, Any]:
+        """Changes what is known of the pull request: `head`, `may_write`, `comments`; returns all of it."""
+        file = self.folder / "pull.json"
+        told: dict[str, Any] = {"head": HEAD, **(json.loads(file.read_text()) if file.exists() else {}), **changes}
+        self.write("pull", told)
+        return told
+
+    def comments(self) -> list[str]:
+        return [one["body"] for one in self.pull()["comments"]]
 
     def write(self, name: str, told: Any) -> None:
         (self.folder / f"{name}.json").write_text(json.dumps(told))

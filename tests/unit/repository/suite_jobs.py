@@ -1,6 +1,6 @@
 """The jobs of a workflow that runs a suite, by the bash of the action's own steps.
 
-GitHub, its program `gh` and the judges' model are stand-ins on this machine. What a passing job of main leaves as its
+GitHub's program `gh` and the judges' model are stand-ins on this machine. What a passing job of main leaves as its
 artifact is what later jobs begin with.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.action_program import ACTIONS, action_beside_a_program, contexts, step_environment, step_run
 from tests.unit.rampgate.ci_gate.gate_rig import Rig
-from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub
+from tests.unit.rampgate.ci_gate.github_api import HEAD
 from tests.unit.repository.gh_program import GhProgram
 from tests.unit.repository.workflow_files import load
 
@@ -31,8 +31,8 @@ MAIN = "inputs.label == 'main'"
 class Jobs:
     """`target` and `proposed` are checkouts, the program is this repository's."""
 
-    def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
-        self.folder, self.host, self.model = folder, host, model
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder, self.model = folder, model
         self.target, self.proposed = folder / "target", folder / "proposed"
         self.gh = GhProgram(folder / "gh")
         self.action = action_beside_a_program(folder / "program", FOLDER)
@@ -61,7 +61,7 @@ class Jobs:
             "documents": str(self.folder / "score" / "rampgate-suite"), "branch": "main",
             "documents-sha256": self.outputs.get("score", {}).get("document-sha256", ""), **more,
         }  # fmt: skip
-        known = contexts(ACTION, given, self.action, self.host.url)
+        known = contexts(ACTION, given, self.action, "")
         known["github.workflow_ref"] = "example/agents/.github/workflows/suite.yml@refs/pull/12/merge"
         (temp / "output").write_text("")
         for step in STEPS:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.ci_gate.github_api import HEAD, github
+from tests.unit.rampgate.ci_gate.github_api import HEAD
 from tests.unit.rampgate.suite.suite_folders import AGENT, case, suite, written
 from tests.unit.repository.suite_jobs import ACTION, FOLDER, SEAL, SECRET, STEPS, TOKEN, Jobs
 
@@ -36,8 +37,8 @@ def answer(case, made=answer):
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    with github() as host, local_model() as model:
-        jobs = Jobs(tmp_path, host, model.url)
+    with local_model() as model:
+        jobs = Jobs(tmp_path, model.url)
         written(jobs.target / "suite", [case(number) for number in range(6)], LISTENING, **SUITE)
         yield jobs
 
@@ -71,15 +72,8 @@ def test_a_worse_candidate_is_blocked_and_commented_whatever_else_the_pull_reque
 
     done = jobs.job("comment")
     assert done.returncode == 0, done.stderr
-    (body,) = jobs.host.comments.bodies()
+    (body,) = jobs.gh.comments()
     assert body.splitlines()[1] == "## ❌ Suite desk, smoke set: blocked"
-    assert jobs.host.tokens[-1] == f"Bearer {TOKEN}"
-
-    jobs.host.comments.rows.clear()
-    jobs.host.comments.may_write = False
-    done = jobs.job("comment")
-    assert done.returncode == 0, "a fork's token is no error: " + done.stderr
-    assert "the job's summary has the report" in done.stdout
 
 
 def test_the_candidate_is_the_proposals_with_its_values_and_parts_and_sees_no_key(jobs: Jobs) -> None:
@@ -125,7 +119,7 @@ def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_t
         "Set up the program": [], "Have the candidate answer": [], "Have one side answer anew": [],
         "Bring main's store": ["GH_TOKEN"],
         "Score the answers": ["GH_TOKEN", "SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"], "Prune the store": ["SEAL_KEY"],
-        "Comment on the pull request": ["RAMPGATE_GITHUB_TOKEN"],
+        "Comment on the pull request": ["GH_TOKEN"],
     }  # fmt: skip
 
 
@@ -208,12 +202,57 @@ def test_the_comment_is_of_the_document_that_the_deciding_job_wrote(jobs: Jobs) 
     """Any job of a run can put an artifact in another one's place."""
     jobs.propose()
     assert jobs.held(label="main", set="full").returncode == 0
-    document = jobs.folder / "score" / "rampgate-suite" / "suite.json"
+    document = jobs.folder / "score" / "rampgate-suite" / "suite.md"
     document.write_text(document.read_text().replace("desk", "best"))
     done = jobs.job("comment")
     assert done.returncode == 2
-    assert "suite.json is not the file that this run's verdict was written to" in done.stdout
-    assert jobs.host.comments.bodies() == []
+    assert "suite.md is not the file that this run's verdict was written to" in done.stdout
+    assert jobs.gh.comments() == []
+
+
+def test_a_pull_request_has_one_comment_which_a_later_run_edits(jobs: Jobs) -> None:
+    """A stranger's comment with the same mark stays, and so does one of another suite."""
+    jobs.propose()
+    assert jobs.held(label="main", set="full").returncode == 0
+    mark = "<!-- rampgate suite suite/suite.yaml -->"
+    others = [
+        {"databaseId": 1, "viewerDidAuthor": False, "body": f"{mark}\na stranger's"},
+        {"databaseId": 2, "viewerDidAuthor": True, "body": "<!-- rampgate suite other.yaml -->\nanother suite's"},
+    ]
+    jobs.gh.pull(comments=others)
+    assert jobs.job("comment").returncode == 0
+    assert jobs.held().returncode == 0
+    assert jobs.job("comment").returncode == 0
+    *kept, ours = jobs.gh.comments()
+    assert kept == [one["body"] for one in others]
+    assert ours.startswith(f"{mark}\n## ")
+    assert "smoke set" in ours.splitlines()[1], "the second run's, of which the first was the full set"
+
+
+def test_a_comment_that_can_not_be_written_is_said_and_no_error(jobs: Jobs) -> None:
+    jobs.propose()
+    assert jobs.held(label="main", set="full").returncode == 0
+    jobs.gh.pull(may_write=False)
+    done = jobs.job("comment")
+    assert done.returncode == 0, "a fork's token is no error: " + done.stderr
+    assert "the job's summary has the report" in done.stdout
+    jobs.gh.pull(may_write=True, head="a" * 40)
+    done = jobs.job("comment")
+    assert done.returncode == 0, done.stderr
+    assert "the pull request has another commit by now" in done.stdout
+    assert jobs.gh.comments() == []
+
+
+def test_a_long_report_is_cut_below_what_github_takes(jobs: Jobs) -> None:
+    jobs.propose()
+    assert jobs.held(label="main", set="full").returncode == 0
+    report = jobs.folder / "score" / "rampgate-suite" / "suite.md"
+    report.write_text("## Suite desk\n" + "a line of what judges said 😀\n" * 4_000)
+    assert jobs.job("comment", **{"documents-sha256": sha256(report.read_bytes()).hexdigest()}).returncode == 0
+    (body,) = jobs.gh.comments()
+    assert len(body.encode("utf-16-le")) // 2 < 65_536
+    assert "the report in the job's summary has all" in body.splitlines()[1]
+    assert body.rstrip().endswith("😀"), "no line is cut in two"
 
 
 def test_a_proposal_without_the_suites_file_is_refused_by_its_name(jobs: Jobs) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.rampgate.ci_gate.github_api import github
 from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
 from tests.unit.rampgate.suite.suite_folders import written
@@ -76,9 +74,8 @@ class FreshJobs(Jobs):
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[FreshJobs]:
-    with github() as host:
-        yield FreshJobs(tmp_path, host, "")
+def jobs(tmp_path: Path) -> FreshJobs:
+    return FreshJobs(tmp_path, "")
 
 
 def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs: FreshJobs) -> None:
@@ -103,7 +100,7 @@ def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs:
         told, sha256 = jobs.folder / document / "rampgate-suite", jobs.outputs[document]["document-sha256"]
         done = jobs.job("comment", **{"documents": str(told), "documents-sha256": sha256})
         assert done.returncode == 0, done.stderr
-        (body,) = jobs.host.comments.bodies()
+        (body,) = jobs.gh.comments()
         assert title in body.splitlines()[1]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.gates.overrides import Approval, PullRequest
-from tests.unit.rampgate.ci_gate.github_comments import FakeComments
 
 RECORDED = json.loads(Path(__file__).with_name("pull_request.json").read_text())
 HEAD = RECORDED["data"]["repository"]["pullRequest"]["headRefOid"]
@@ -22,8 +21,7 @@ PULL = PullRequest("example/agents", 12, "writer", HEAD, approvals=(APPROVED,))
 
 
 class FakeGitHub:
-    """`says` is the next answer: a status and a body. `pull` is the pull request in it, to be changed by tests;
-    `comments` are its comments."""
+    """`says` is the next answer: a status and a body. `pull` is the pull request in it, to be changed by tests."""
 
     def __init__(self) -> None:
         self.body: dict[str, Any] = json.loads(json.dumps(RECORDED))
@@ -31,7 +29,6 @@ class FakeGitHub:
         self.asked: list[dict[str, Any]] = []
         self.tokens: list[str | None] = []
         self.url = ""
-        self.comments = FakeComments()
 
     @property
     def pull(self) -> dict[str, Any]:
@@ -51,10 +48,7 @@ def github() -> Iterator[FakeGitHub]:
         def do_POST(self) -> None:
             fake.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             fake.tokens.append(self.headers.get("authorization"))
-            answer = (
-                fake.comments.answer(fake.asked[-1], fake.tokens[-1], lambda: fake.pull) if fake.status == 200 else None
-            )
-            content = json.dumps(fake.body if answer is None else answer).encode()
+            content = json.dumps(fake.body).encode()
             self.send_response(fake.status)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
