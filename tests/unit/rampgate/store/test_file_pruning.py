@@ -43,7 +43,8 @@ def execute(file: Path, word: str) -> list[tuple[str, int]]:
 
 
 def days(shelf: FileShelf) -> dict[str, int]:
-    return dict(execute(shelf.file, "SELECT key, day FROM used"))
+    """By key when it was last used; a midnight since this file was loaded makes no other day of today."""
+    return {key: min(day, TODAY) for key, day in execute(shelf.file, "SELECT key, day FROM used")}
 
 
 def test_who_reads_a_value_uses_it_and_who_looks_does_not(shelf: FileShelf, pruning: FilePruning) -> None:
