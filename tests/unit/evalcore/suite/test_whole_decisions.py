@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evalcore.suite.confirm import FRESH, suspicion
+from evalcore.suite.pairing import Pair, Side
 from tests.unit.evalcore.suite import decision_oracle as oracle
 from tests.unit.evalcore.suite.simulated_agents import BINARY, CONTINUOUS, Agent, Kind, decided, main_of
 from tests.unit.evalcore.suite.whole_decisions import (
@@ -96,6 +98,24 @@ def test_slices_and_cases_have_the_word_that_an_oracle_gives_them(flaky: bool) -
         broken += len(named)
     assert words >= ({"worse", "worse, not confirmed", "holds"} if flaky else {"worse", "holds"}), "shows too little"
     assert broken
+
+
+def _failing(failing: int, samples: int) -> Side:
+    values = (0.0,) * failing + (1.0,) * (samples - failing)
+    return Side(values, values, 0, 0, 1.0)
+
+
+def test_a_case_that_leaks_one_time_in_three_is_found_more_often_than_by_a_majority_vote() -> None:
+    rng = np.random.default_rng(5)
+    first = rng.binomial(3, 1 / 3, 2_000)
+    stored = Pair("leak", frozenset(), "leak", _failing(0, 3), _failing(1, 3))
+    said = [
+        suspicion(stored, Pair("leak", frozenset(), "leak", _failing(0, FRESH), _failing(int(failing), FRESH)))
+        for failing in rng.binomial(FRESH, 1 / 3, 2_000)
+    ]
+    found = np.mean([bool(one) and told.stands for one, told in zip(first, said, strict=True)])
+    assert found > 0.40
+    assert found > 1.5 * stats.binom.sf(1, 3, 1 / 3)
 
 
 def test_the_grid_has_all_that_differs_between_suites() -> None:
