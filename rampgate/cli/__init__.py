@@ -8,66 +8,66 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Final
 
 import typer
 
-from rampgate.cli import (
-    calibrate,
-    check,
-    datasets,
-    dead_letters,
-    export,
-    gate,
-    local,
-    manifest,
-    optimize,
-    overrides,
-    processes,
-    queries,
-    rules,
-    suite,
-    traces,
-    triage,
-    vertical,
-)
+from rampgate.cli.lazy import Entry, LazyGroup
 from rampgate.console import Failure, failure_text
+
+TRY, RUN, ON_CALL = "To try it", "To run it", "On call"
+PULL_REQUESTS, EVALS, VERTICALS = "For pull requests", "For the eval team", "For verticals' engineers"
+COMMANDS: Final = {
+    "demo": Entry("rampgate.cli.local", "Show a seeded day of traffic, with everything embedded.", TRY),
+    "dev": Entry("rampgate.cli.local", "Run the whole stack on this machine.", TRY),
+    "worker": Entry("rampgate.cli.processes", "Consume the topics, join, write scores, keep coverage.", RUN),
+    "feed": Entry("rampgate.cli.processes", "Publish user signals from their store to their topic.", RUN),
+    "sweep": Entry("rampgate.cli.processes", "Publish what the stream missed, from the table and Opik.", RUN),
+    "settings": Entry("rampgate.cli.queries", "Show the settings in force here.", RUN),
+    "refresh": Entry("rampgate.cli.queries", "Make a running worker read the registry's files again.", RUN),
+    "coverage": Entry("rampgate.cli.queries", "Show the share of turns with a signal and a trace.", ON_CALL),
+    "conservation": Entry("rampgate.cli.queries", "Show that every consumed record ended in one state.", ON_CALL),
+    "turn": Entry("rampgate.cli.queries", "Show a turn with its signals, judge scores and its way.", ON_CALL),
+    "dead-letters": Entry("rampgate.cli.dead_letters", "Records that could not be processed: list, replay.", ON_CALL),
+    "resume": Entry("rampgate.cli.processes", "Let the bad records of a paused partition go.", ON_CALL),
+    "skip": Entry("rampgate.cli.processes", "Leave records of a partition unread, for good.", ON_CALL),
+    "triage": Entry("rampgate.cli.triage", "Quality regressions that wait for an owner.", ON_CALL),
+    "traces": Entry("rampgate.cli.traces", "Live traces in Opik, without their texts.", ON_CALL),
+    "gate": Entry("rampgate.cli.gate", "Gates from CI (PC5 §5.5).", PULL_REQUESTS),
+    "suite": Entry("rampgate.cli.suite", "Runs of a suite of cases, and their comparison.", PULL_REQUESTS),
+    "overrides": Entry("rampgate.cli.overrides", "Overrides of gates: who allowed what.", PULL_REQUESTS),
+    "check": Entry("rampgate.cli.check", "Checks of the judges themselves.", EVALS),
+    "calibrate": Entry("rampgate.cli.calibrate", "Limits of judges from scores.", EVALS),
+    "optimize": Entry("rampgate.cli.optimize", "Propose prompts for categories below their threshold.", EVALS),
+    "datasets": Entry("rampgate.cli.datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
+    "export": Entry("rampgate.cli.export", "Write the turns that match, a line of JSON each.", EVALS),
+    "vertical": Entry("rampgate.cli.vertical", "Verticals whose turns this registry judges.", VERTICALS),
+    "rules": Entry("rampgate.cli.rules", "Judges' rule files: validate, list, compare, sync.", VERTICALS),
+    "manifest": Entry("rampgate.cli.manifest", "Which judges fire on which category, and their limits.", VERTICALS),
+}
+"""Every command, in the order of the help."""
+
+
+class Program(LazyGroup):
+    entries = COMMANDS
+
 
 app = typer.Typer(
     name="rampgate",
+    cls=Program,
     help="Decides, with evidence, whether an LLM agent may take the next step of its rollout.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # the help is printed without rich, whose import takes longer than all of the rest
     pretty_exceptions_enable=False,
+    # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.
+    context_settings={"default_map": {"help": False, **{name: {"help": False} for name in COMMANDS}}},
 )
 
 
 @app.callback()
 def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
-
-
-_JUDGES = (
-    rules,
-    manifest,
-    vertical,
-    gate,
-    overrides,
-    check,
-    calibrate,
-    optimize,
-    datasets,
-    suite,
-    traces,
-    export,
-    triage,
-)
-for group in (local, processes, dead_letters, queries, *_JUDGES):
-    group.register(app)
-# Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.
-app.info.context_settings = {
-    "default_map": {"help": False, **{str(group.name): {"help": False} for group in app.registered_groups}}
-}
 
 
 def main() -> None:

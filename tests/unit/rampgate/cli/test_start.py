@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
-from typer.main import get_command
+import typer
+from typer.main import get_command, get_group
 
-from rampgate.cli import app
+from rampgate.cli import COMMANDS, app
 from schemas.dead_letter_answers import MAX_ATTEMPTS
 from tests.root import ROOT
 
@@ -78,7 +80,29 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
             app([*words, "--help"])
         text = capsys.readouterr().out
         assert ended.value.code in (0, None), words
-        assert "Example: " in text or "Commands:" in text, words
+        assert "Example: " in text or "Commands:" in text or not words, words
+
+
+def test_help_lists_every_command_that_a_module_registers_and_no_other() -> None:
+    by_module: dict[str, set[str]] = {}
+    for name, entry in COMMANDS.items():
+        by_module.setdefault(entry.module, set()).add(name)
+    files = {f"rampgate.cli.{one.stem}" for one in (ROOT / "rampgate/cli").glob("[a-z]*.py")}
+    registering = {one for one in files if hasattr(import_module(one), "register")}
+    assert set(by_module) == registering
+    for module, names in by_module.items():
+        made = typer.Typer()
+        import_module(module).register(made)
+        assert set(get_group(made).commands) == names
+
+
+def test_help_loads_no_modules_of_commands_and_a_command_only_its_own() -> None:
+    for words, own in ((("--help",), set()), (("coverage", "--help"), {"rampgate.cli.queries"})):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *words], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stdout.partition("loaded:")[2].split())
+        assert loaded & {entry.module for entry in COMMANDS.values()} == own
 
 
 def test_the_default_of_max_attempts_is_the_one_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
