@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.fork_server import program
 from tests.root import ROOT
 
 ACTIONS = ROOT / ".github" / "actions"
@@ -20,14 +21,14 @@ EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
 def action_beside_a_program(folder: Path, given: Path = ACTION) -> Path:
-    """Returns the folder of a copy of the action, the gate's or the one given, whose program runs with this interpreter
-    and what PYTHONPATH names."""
+    """Returns the folder of a copy of the action, the gate's or the one given, whose program runs in processes of the
+    fork server."""
     binaries, action = folder / ".venv" / "bin", folder / ".github" / "actions" / given.name
     for one in (binaries, action):
         one.mkdir(parents=True)
     (folder / "Makefile").write_text("setup: ;\n")
-    for name, call in (("python", ""), ("rampgate", "-m rampgate")):
-        (binaries / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+    for name, text in (("python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'), ("rampgate", program())):
+        (binaries / name).write_text(text)
         (binaries / name).chmod(0o755)
     for file in given.iterdir():
         (action / file.name).write_bytes(file.read_bytes())

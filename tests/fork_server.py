@@ -47,6 +47,23 @@ LOOK_SECONDS = 1.0
 """From one look at whether the test run still lives to the next, where its end shows in no other way."""
 
 
+PROGRAM = """#!PYTHON -SE
+import json, os, signal, socket, sys
+line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+line.connect("ADDRESS")
+socket.send_fds(line, [json.dumps(["rampgate", sys.argv[1:], dict(os.environ), os.getcwd()]).encode()], [1, 2])
+pid = int(line.recv(64))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+code = int(line.recv(64))
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
 class Forked:
     """A process of the fork server, with `subprocess.Popen`'s ways to look at it and to end it."""
 
@@ -140,6 +157,12 @@ def _server() -> _Server:
     return _started[0]
 
 
+def program() -> str:
+    """A program for scripts that call `rampgate`: what it is called with runs in a process of the fork server, with its
+    streams, environment and folder, and ends with it."""
+    return PROGRAM.replace("PYTHON", sys.executable).replace("ADDRESS", _server()._address)
+
+
 @contextmanager
 def warm_children() -> Iterator[None]:
     """Every `ChildProcess` of this process that is a `rampgate` or a stand-in comes from the fork server."""
@@ -163,7 +186,7 @@ def warm_children() -> Iterator[None]:
 def serve(address: str) -> tuple[str, list[str]]:
     """Fork for each request until the test run ends. Returns, in each child, the module to run and its arguments."""
     owner, this = os.getppid(), os.getpid()
-    for name in IMPORTED:
+    for name in (*IMPORTED, *(entry.module for entry in import_module("rampgate.cli").COMMANDS.values())):
         import_module(name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
