@@ -82,11 +82,6 @@ class Difference:
         """Tells whether it is worse by more than 2 σ, two bootstrap standard errors (contracts, Definitions)."""
         return self.delta is not None and not self.few and self.delta < -2 * (self.error or 0) - ROUNDING
 
-    @property
-    def suspect(self) -> bool:
-        """Tells whether it is asked again: worse by 2 σ, or at all where that says nothing."""
-        return self.worse or (self.few and self.falls)
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -40,10 +40,3 @@ def facts_of(run: Run, means: Sequence[float] = (), scale: Scale | None = None) 
     counts = () if scale is None else tuple(map(int, np.histogram(means, BINS, (scale.low, scale.high))[0]))
     failed = sum(bool(sample.error) for sample in samples)
     return SideFacts(len(samples), failed, sum(costs) if costs else None, p50, p95, counts)
-
-
-def edges_of(scale: Scale) -> list[float]:
-    """The bins' edges, one more than bins."""
-    import numpy as np
-
-    return [float(edge) for edge in np.linspace(scale.low, scale.high, BINS + 1)]
