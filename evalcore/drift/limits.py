@@ -61,6 +61,22 @@ def _in_bins(drawn: NDArray[np.int64], places: NDArray[np.int64], bins: int) -> 
     return counted
 
 
+def between_weeks(weeks: Sequence[Scores], scale: Scale, seed: int) -> float | None:
+    """Returns the limit from weeks of production scores, whose items are others each week; None with fewer than two."""
+    counted = [scale.counts(week) for week in weeks if week.size]
+    pairs = list(permutations(counted, 2))
+    if not pairs:
+        return None
+    generator = np.random.default_rng(seed)
+    both = np.sum(counted, axis=0) / np.sum(counted)
+    draws = -(-DRAWS // len(pairs))
+    drawn = [
+        divergences(*(generator.multinomial(side.sum(), both, size=draws).astype(np.float64) for side in pair))
+        for pair in pairs
+    ]
+    return _limit(np.concatenate(drawn), [divergence(*pair) for pair in pairs])
+
+
 def _limit(drawn: NDArray[np.float64], seen: Sequence[float]) -> float:
     """The lowest divergence that `SHARE` of those drawn are at or below, or the largest seen."""
     return max(float(np.quantile(drawn, SHARE, method="inverted_cdf")), *seen)
