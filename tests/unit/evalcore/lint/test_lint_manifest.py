@@ -122,11 +122,11 @@ CASES = [
     ),
     Case(
         "rule-in-use",
-        {"rules/grace.yaml": HELPFULNESS},
+        {"rules/grace.yaml": HELPFULNESS, MANIFEST: "composites: {style: {judges: [brevity, grace]}}"},
         "rules/grace.yaml",
         {
             "rules/grace.yaml": HELPFULNESS,
-            MANIFEST: "composites: {style: {judges: [brevity, grace]}}",
+            MANIFEST: "{composites: {style: {judges: [brevity, grace]}}, global_metrics: {judges: [style]}}",
         },
         ("no category",),
     ),

@@ -144,6 +144,36 @@ def test_a_validation_leaves_its_metrics(configs: Path, tmp_path: Path) -> None:
     assert "rampgate_" not in text
 
 
+NOT_DRIFT = (QUALITY, "tolerance: 0.2", "tolerance: -1")
+MANIFEST = "evaluation_manifest.yaml"
+GROUP = "composites:\n  alone: {judges: [alone, ux_quality]}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "added", "drifts"),
+    [
+        (NOT_DRIFT, None, 0),
+        ((QUALITY, "enabled: true", "enabled: false"), None, 0),  # switched off, and known to both
+        ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  grace: 4\n"), None, 1),
+        ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n"), None, 1),
+        ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  alone: 4\n"), "alone", 1),
+        ((MANIFEST, "composites:\n", GROUP), "alone", 1),
+    ],
+)
+def test_pc5_r3_10_2_each_drift_of_manifest_and_rules_is_counted_and_no_other_error(
+    configs: Path, tmp_path: Path, change: tuple[str, str, str], added: str | None, drifts: int
+) -> None:
+    """PC5 §10.2, R-3: a judge that does not exist, a threshold of none, a rule that nothing uses. A composite that no
+    category names is no use of its parts."""
+    edit(configs / change[0], *change[1:])
+    if added is not None:
+        text = (configs / QUALITY).read_text().replace("response_quality", added).replace("response-quality", added)
+        (configs / f"rules/{added}.yaml").write_text(text.replace("Response Quality", added))
+    left = tmp_path / "metrics.prom"
+    run(configs, "rules", "validate", "--metrics-file", str(left))
+    assert f"\neval_manifest_drift_total {drifts:.1f}\n" in left.read_text()
+
+
 def test_judges_are_listed_as_a_vertical_sees_them(configs: Path) -> None:
     """PF-9 AC-8: receipts' own thresholds are its own."""
     platform = {judge["id"]: judge for judge in run(configs, "rules", "list", "--json").json["judges"]}

@@ -48,7 +48,9 @@ OVERLAY = {
     "filter": {"field": "sub_agent_id", "operator": "equals", "value": "receipts"},
 }
 BROKEN = Finding("configs/rules/ux_quality.yaml", 7, 1, "score_type", "schema", "'INT' is no score type", "PC5 FR-3")
-DRIFT = Finding("configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-drift", "no rule file for 'x'")
+DRIFT = Finding(
+    "configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-judge-exists", "there is no judge 'x'"
+)
 LATE = Finding("configs/rules/ux_quality.yaml", 9, 1, "x", "cadence", "is overdue", severity=Severity.WARNING)
 JUDGES = ("response_quality", "ux_quality", "data_integrity", "jailbreaking", "safety_restricted")
 
