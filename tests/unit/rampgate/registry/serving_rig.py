@@ -40,6 +40,7 @@ MANIFEST: dict[str, Any] = {
     "thresholds": {"response_quality": {"pre_merge": 4, "pre_ramp": 3, "pre_full": 4}, "jailbreaking": True},
 }
 OVERLAY = {
+    "classification": "quality",
     "baseline_source": "provisional_seed",
     "calibration_ref": "PLT-812",
     "recalibration_due": "2026-08-22",
