@@ -11,6 +11,8 @@ from evalcore.registry.files import BASE, MANIFEST, RegistryFiles, Tree
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
 
+RESOLVE = "run `rampgate manifest resolve`"
+
 
 def at_source(
     findings: Iterable[Finding], tree: Tree, files: RegistryFiles, components: Iterable[Component]
@@ -20,9 +22,7 @@ def at_source(
     made, manifest = BASE in tree.files, tree.shown(MANIFEST)
     found = tuple(components)
     return [
-        replace(
-            one, fix=f"{one.fix}, in {_source(one.field, tree, files, found)}; then run `rampgate manifest resolve`"
-        )
+        replace(one, fix=f"{one.fix}; write it in {_source(one.field, tree, files, found)}, then {RESOLVE}")
         if made
         and one.file == manifest
         and one.field

@@ -102,7 +102,9 @@ def test_pf9_fr7_a_remedy_names_the_source_of_the_manifest(
     assert ran.code == 1
     for error in ran.json["errors"]:
         assert error["file"] == (configs / MANIFEST).as_posix()
-        assert error["fix"].endswith(f"{source}; then run `rampgate manifest resolve`")
+        assert error["fix"].endswith(
+            f"write it in {configs.parent.as_posix()}/{source}, then run `rampgate manifest resolve`"
+        )
     (configs / "manifest-base.yaml").unlink()
     assert not any("resolve" in error["fix"] for error in run(configs, "manifest", "validate", "--json").json["errors"])
 
