@@ -11,6 +11,7 @@ from typing import Any
 
 from evalcore.lint.checks import CHECKS, lint
 from evalcore.manifest.discovery import Component, components
+from evalcore.manifest.sources import at_source
 from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
 from evalcore.registry.files import (
@@ -90,7 +91,7 @@ def checked(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
     files = replace(files, components=_ids(tree, found))
     findings += [*wrong, *_without_manifest(tree), *lint(files), *_in_partial(files)]
-    return files, sorted({*findings, *_outdated(tree, files, found, wrong)})
+    return files, sorted(at_source({*findings, *_outdated(tree, files, found, wrong)}, tree, files, found))
 
 
 def _ids(tree: Tree, found: Iterable[Component]) -> frozenset[str]:
@@ -114,7 +115,8 @@ def _of(
     shown = tree.shown(name)
     found = {*findings, *lint(files), *_in_partial(files, shown)}
     if serves:
-        found |= {*_outdated(tree, files, *components(tree.below(COMPONENTS, ".xml")))}
+        declared, wrong = components(tree.below(COMPONENTS, ".xml"))
+        found = {*at_source({*found, *_outdated(tree, files, declared, wrong)}, tree, files, declared)}
     own = (replace(finding, file=path.as_posix()) for finding in found if finding.file == shown)
     return ValidationResult.of(path, own)
 

@@ -22,14 +22,14 @@ def _day(value: Any) -> Any:
     if isinstance(value, datetime) or not (
         isinstance(value, date) or (isinstance(value, str) and _DAY.fullmatch(value))
     ):
-        raise ValueError("a day is required, such as 2026-08-22")
+        raise ValueError("a day is required, YYYY-MM-DD")
     return value
 
 
 def _of_these_times(day: date) -> date:
     """Days are counted from; one at the end of the calendar has no day after it."""
     if not 2000 <= day.year < 2100:
-        raise ValueError("a day from 2000 to 2099 is required, such as 2026-08-22")
+        raise ValueError("a day from 2000 to 2099 is required, YYYY-MM-DD")
     return day
 
 

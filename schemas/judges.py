@@ -270,10 +270,12 @@ class RuleFile(Provenance):
     """The judge's id: the file's stem, in kebab or snake case. Never `user_signal_…` (PF-9 R-4)."""
     name: Text
     """The judge's name as people read it, in Opik too."""
+    calibration_ref: Text
+    """The ticket, commit or experiment of the calibration or seed, whatever the source (PF-9 §5.8)."""
     model: Text
     """The model that judges, such as gpt-5-mini."""
-    temperature: Annotated[Number, Field(ge=0, le=2)] = 0
-    """The judging model's temperature; 0 unless the rule says otherwise."""
+    temperature: Annotated[Number, Field(ge=0, le=2)]
+    """The judging model's temperature."""
     sampling_rate: Annotated[Number, Field(ge=0, le=1)]
     """The share of traces that are judged at pre_ramp and pre_full; pre_merge judges every item (PC5 FR-11)."""
     enabled: StrictBool
@@ -332,12 +334,14 @@ class RuleFile(Provenance):
 
 class VerticalRuleFile(Provenance):
     """What a vertical may say of a central judge: `configs/rules/<vertical>/<judge>.yaml` (PF-9 §5.2). Calibration,
-    threshold and filter; stricter enforcement; the classification may be repeated, never changed."""
+    threshold and filter; stricter enforcement; the classification is repeated, never changed."""
 
     id: Text | None = None
     """The judge's id: the file's stem."""
-    classification: Classification | None = None
+    classification: Classification
     """As in the judge's central file."""
+    calibration_ref: Text
+    """The ticket, commit or experiment of the calibration or seed, whatever the source (PF-9 §5.8)."""
     threshold: Thresholds | None = None
     """The score that passes, on the judge's own scale; not below the platform's."""
     floor: Score | None = None

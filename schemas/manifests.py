@@ -103,7 +103,7 @@ class Category(FileModel):
 class JudgeList(FileModel):
     """Judges that fire whatever the category."""
 
-    judges: list[Text] = Field(default_factory=list)
+    judges: list[Text]
     """Ids of judges. Safety judges fire in any case."""
 
 
@@ -237,9 +237,9 @@ class ManifestFile(FileModel):
     """The shape of an item of the dataset, field by field."""
     categories: dict[Text, Category] = Field(min_length=1)
     """Category -> its judges, beside the global ones."""
-    global_metrics: JudgeList = JudgeList()
+    global_metrics: JudgeList
     """Judges that fire on every category."""
-    thresholds: Annotated[dict[Text, Thresholds], BeforeValidator(_unfolded)] = Field(default_factory=dict)
+    thresholds: Annotated[dict[Text, Thresholds], BeforeValidator(_unfolded)]
     """Judge, or judge.dimension -> the score that passes, one or one per milestone; `judge.pre_full` is a key, too."""
     archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
     """Archetype -> the sub_agent_ids that share its judges (PF-9 FR-5)."""

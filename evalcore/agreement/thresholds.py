@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final
 
+from evalcore.yaml.suggestions import day_until
 from schemas.checks.agreement import AgreementSource, CategoryAgreement
 
 LONGEST: Final[Mapping[AgreementSource, int]] = {
@@ -47,7 +48,8 @@ def faults(stated: CategoryAgreement, had_a_round: bool, today: date) -> Iterato
         yield Fault(Demand.DAY, "set_on", f"{stated.set_on} has not come yet", "write the day on which it was derived")
     if not stated.set_on < stated.recalibration_due <= last:
         message = f"{source} holds for {longest} days at most, from {stated.set_on}"
-        yield Fault(Demand.CADENCE, "recalibration_due", message, f"write {last} or an earlier day")
+        fix = day_until(last, today, "derive the threshold again, and write its new days")
+        yield Fault(Demand.CADENCE, "recalibration_due", message, fix)
     if not seed and stated.calibration_ref is None:
         message = f"{source} cites what the threshold was derived from"
         yield Fault(Demand.CITED, "calibration_ref", message, "add the pilot's ticket, or the rounds")

@@ -166,7 +166,7 @@ def read_block(name: str, description: str, today: date, first: str) -> tuple[di
     ]
     expires = block.get("expires")
     if type(expires) is not date:  # a datetime, which is a date too, is refused
-        why.append(f"{name}: expires is no day, such as 2026-12-31")
+        why.append(f"{name}: expires is no day, YYYY-MM-DD")
     elif expires < today:
         why.append(f"{name}: it expired on {expires}")
     elif expires - today > LONGEST_OVERRIDE:

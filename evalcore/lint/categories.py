@@ -96,9 +96,11 @@ def category_not_redeclared(files: RegistryFiles, find: Find) -> Iterator[Findin
         wanted = _judges(files, entry)
         if existing is not None and existing.vertical is None and files.manifest is not None:
             has, file = frozenset(map(judge_id, existing.judges)), files.manifest.document.file
+            source = "the prompt component that declares it, else manifest-base.yaml" if files.base else file
         else:
             earlier = first.setdefault(entry.category, entry)
             has, file = _judges(files, earlier) or frozenset(), earlier.extension.document.file
+            source = file
         if wanted is not None and wanted != has:
             name, vertical = entry.category, entry.vertical
             users = sorted({user.vertical for user in everything if name in (user.category, user.parent)} - {vertical})
@@ -107,8 +109,8 @@ def category_not_redeclared(files: RegistryFiles, find: Find) -> Iterator[Findin
             )
             fix = (
                 "reuse it by name without judges, or propose the change of the existing category in a pull request to "
-                f"{file} (the resolved manifest is made anew from its source by `rampgate manifest resolve`): "
-                f"the platform's owners{' and those of ' + ', '.join(users) if users else ''} review it (Decision 18)"
+                f"{source}: the platform's owners{' and those of ' + ', '.join(users) if users else ''} review it "
+                "(Decision 18)"
             )
             yield find(entry.extension, ("categories", name), message, fix)
 

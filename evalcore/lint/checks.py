@@ -10,7 +10,7 @@ from evalcore.lint.categories import CATEGORIES, SELECTIONS
 from evalcore.lint.check import Check
 from evalcore.lint.composites import COMPOSITES
 from evalcore.lint.dataset import ITEMS, SAMPLING
-from evalcore.lint.drift import CANARIES, DRIFT, NOISE
+from evalcore.lint.drift import CANARIES, DRIFT, LISTS, NOISE
 from evalcore.lint.enforcement import ADJUDICATIONS, ENFORCEMENT, GATE_PATHS
 from evalcore.lint.filters import ARCHETYPES, FILTERS
 from evalcore.lint.limits import SCALES
@@ -25,7 +25,7 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
     subject.title: tuple(subject.checks)
     for subject in (
         IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, ADJUDICATIONS, PROVENANCE, CADENCE, AGREEMENT, DRIFT,
-        NOISE,
+        LISTS, NOISE,
         CANARIES, COMPOSITES, CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS,
         SIZE,
     )

@@ -203,13 +203,13 @@ def rollout_sample_composed(files: RegistryFiles, manifest: Manifest, find: Find
     sample = manifest.model.sample
     if sample.candidate is None:
         message = "pre_ramp and pre_full judge no golden item: no candidate is named that answers the dataset"
-        fix = "add `sample: {candidate: {url: …}}` to the manifest's base: the address of the version that asks to ramp"
+        fix = "add `sample: {candidate: {url: …}}`: the address of the version that asks to ramp"
         yield find(manifest, ("sample", "candidate"), message, fix)
     if sample.adversarial is None or not sample.adversarial.items:
         path: FieldPath = (
             ("sample", "adversarial") if sample.adversarial is None else ("sample", "adversarial", "items")
         )
-        fix = "add `sample: {adversarial: {name: …, version: …, items: …}}` to the manifest's base: a dataset in Opik"
+        fix = "add `sample: {adversarial: {name: …, version: …, items: …}}`: a dataset in Opik"
         yield find(manifest, path, "pre_full judges no adversarial item of the platform's", fix)
 
 
@@ -257,7 +257,7 @@ def adversarial_has_candidate(files: RegistryFiles, manifest: Manifest, find: Fi
         yield find(manifest, ("sample", "adversarial"), message, fix)
     for _, parsed, path, dataset in _of_verticals(files):
         if dataset.adversarial is not None:
-            fix = "have `sample.candidate` added to the manifest's base, or remove the set"
+            fix = "have `sample.candidate` added, or remove the set"
             yield find(parsed, (*path, "adversarial"), message, fix)
 
 

@@ -20,6 +20,8 @@ from schemas.checks.canaries import PLACEHOLDERS
 from schemas.judges import judge_id
 
 DRIFT = Subject("Drift", "PC5 R-3, FR-14")
+"""What `eval.manifest.drift_total` counts (PC5 §10.2), and no other check."""
+LISTS = Subject("Lists of judges", "PC5 R-3, FR-14")
 NOISE = Subject("Noise", "PC5 §5.5")
 CANARIES = Subject("Canaries", "contracts §5")
 _PLACE = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
@@ -39,6 +41,13 @@ def members(files: RegistryFiles) -> Iterator[tuple[FieldPath, str]]:
     for composite, declared in files.composites.items():
         for place, name in enumerate(declared.judges):
             yield ("composites", composite, "judges", place), name
+
+
+def used(files: RegistryFiles) -> set[str]:
+    """Returns the judges that a category or the global metrics list, by their names or by a composite's."""
+    composites = files.composites
+    groups = (composites[name].judges if name in composites else [name] for _, name in listed(files))
+    return {judge_id(name) for group in groups for name in group}
 
 
 def missing(files: RegistryFiles, name: str) -> bool:
@@ -78,7 +87,20 @@ def threshold_of_a_judge(files: RegistryFiles, manifest: Manifest, find: Find) -
                 yield find(manifest, path, message, fix)
 
 
-@DRIFT.error()
+@DRIFT.warning()
+@of_manifest
+def rule_in_use(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """Every quality judge is used by a category or the global metrics, or by a composite that one of them names. Safety
+    judges run everywhere."""
+    in_use = used(files)
+    for judge, rule in files.rules.items():
+        if judge not in in_use and not rule.model.safety:
+            message = f"no category or global list of the manifest uses judge {judge}"
+            fix = "list it in a category, or remove the rule file"
+            yield find(rule, (), message, fix)
+
+
+@LISTS.error()
 @of_manifest
 def threshold_once(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
     """The manifest states a judge's threshold once; kebab and snake case name the same judge."""
@@ -90,7 +112,7 @@ def threshold_once(files: RegistryFiles, manifest: Manifest, find: Find) -> Iter
             yield find(manifest, ("thresholds", key), message, "remove one of the two")
 
 
-@DRIFT.warning()
+@LISTS.warning()
 @of_manifest
 def judge_listed_once(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
     """A list of judges names each of them once."""
@@ -103,24 +125,12 @@ def judge_listed_once(files: RegistryFiles, manifest: Manifest, find: Find) -> I
         seen.add(key)
 
 
-@DRIFT.warning()
-@of_manifest
-def rule_in_use(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """Every quality judge is used by a category, the global metrics or a composite. Safety judges run everywhere."""
-    used = {judge_id(name) for _, name in [*listed(files), *members(files)]}
-    for judge, rule in files.rules.items():
-        if judge not in used and not rule.model.safety:
-            message = f"no category, global list or composite of the manifest uses judge {judge}"
-            fix = "list it in a category, or remove the rule file"
-            yield find(rule, (), message, fix)
-
-
-@DRIFT.warning("PC5 R-6")
+@LISTS.warning("PC5 R-6")
 def judge_in_use_is_enabled(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A judge that the manifest lists is enabled; one that is switched off is left out of gates."""
-    used = {judge_id(name) for _, name in listed(files)}
+    in_use = used(files)
     for judge, rule in files.rules.items():
-        if judge in used and not rule.model.enabled and not rule.model.safety:
+        if judge in in_use and not rule.model.enabled and not rule.model.safety:
             message = f"{judge} is switched off, and gates of the categories that list it run without it"
             yield find(rule, ("enabled",), message, "switch it on again when the emergency is over")
 

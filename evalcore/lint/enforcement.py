@@ -14,7 +14,7 @@ from evalcore.registry.gate_paths import fits, triggered
 from evalcore.registry.judge import judge_version
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.suggestions import near_miss
+from evalcore.yaml.suggestions import day_until, near_miss
 from schemas.judges import Enforcement, Milestone, ScoreType, judge_id
 from schemas.manifests import LONGEST_OVERRIDE, Adjudication, AdjudicationsFile, GatePathsFile, Override, OverridesFile
 
@@ -150,7 +150,8 @@ def adjudication_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         last = entry.adjudicated_on + LONGEST_OVERRIDE
         if not entry.adjudicated_on < entry.expires <= last:
             message = f"{entry.expires} is not within {LONGEST_OVERRIDE.days} days after {entry.adjudicated_on}"
-            yield find(parsed, (*path, "expires"), message, f"write a day up to {last}")
+            fix = day_until(last, files.today, "look at the item again, and write the days of that")
+            yield find(parsed, (*path, "expires"), message, fix)
 
 
 @ADJUDICATIONS.warning()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from evalcore.lint.check import Find, Subject
+from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.registry.files import RegistryFiles
 from evalcore.registry.thresholds import Stated, unfit_threshold
 from evalcore.yaml.findings import Finding, Severity
@@ -249,6 +249,21 @@ def limit_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 )
                 path = ("floor",) if dimension is None else ("dimensions", dimension)
                 yield find(rule, path, message, f"set floor or threshold above {lowest:g}", severity)
+
+
+@SCALES.error("PC5 FR-4, FR-6")
+@of_manifest
+def judge_has_threshold(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """Every judge that is enabled has a threshold at each milestone, in the manifest or its own file: its floor is
+    none."""
+    for judge, rule in files.rules.items():
+        without = [at for at in Milestone if platform_threshold(files, judge, at) is None]
+        if without and (rule.model.enabled or rule.model.safety):
+            where = f" at {', '.join(without)}" if len(without) < len(Milestone) else ""
+            message = f"{judge} has no threshold{where}, and its floor of {rule.model.floor:g} would decide alone"
+            low, high = scale_of(rule.model)
+            what = "true" if rule.model.score_type is ScoreType.BOOLEAN else f"a score from {low:g} to {high:g}"
+            yield find(manifest, ("thresholds",), message, f"add `{judge}: …`, {what}")
 
 
 def _least(files: RegistryFiles, judge: str, milestone: Milestone, dimension: str | None) -> Score:

@@ -18,7 +18,7 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.suggestions import near_miss
+from evalcore.yaml.suggestions import day_until, near_miss
 from schemas.judges import BaselineSource, Calibration, Drift, Provenance
 
 PROVENANCE = Subject("Provenance")
@@ -163,7 +163,7 @@ def calibration_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(cited.parsed, ("calibration", name), f"{day} has not come yet", "write the day it was done")
 
 
-@PROVENANCE.warning("PF-9 FR-3, FR-4")
+@PROVENANCE.error("PF-9 FR-3, FR-4")
 def calibration_day_stated(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A calibration says on which day it was made, and a seed on which it was set: the cadence counts from there."""
     for cited in sourced(files, *BaselineSource, drift=False):
@@ -192,7 +192,8 @@ def _too_late(files: RegistryFiles, find: Find, *sources: BaselineSource) -> Ite
                 f"{cited.stated.recalibration_due} is more than {LONGEST[source]} days after "
                 f"{counted if since else f'today, {files.today}'}: too late for {source}"
             )
-            yield find(cited.parsed, cited.field("recalibration_due"), message, f"write {last} or an earlier day")
+            fix = day_until(last, files.today, "calibrate again, and write the new source and its day")
+            yield find(cited.parsed, cited.field("recalibration_due"), message, fix)
 
 
 @CADENCE.error("PF-9 FR-3, FR-4")

@@ -20,24 +20,15 @@ TUNED = "a vertical may tighten a judge, never loosen it; keep the baseline or g
 
 @VERTICALS.error("PF-9 FR-2, Decision 10")
 def classification_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A vertical's file repeats the judge's classification or leaves it out; it never changes it."""
+    """A vertical's file repeats the judge's classification; it never changes it."""
     for vertical, judge, own, rule in files.tuned():
         declared = own.model.classification
-        if declared is not None and declared is not rule.classification:
+        if declared is not rule.classification:
             message = f"{vertical} calls {judge} {declared}; the platform classifies it as {rule.classification}"
             fix = f"write `classification: {rule.classification}`; a classification is platform-wide"
             if not rule.safety:
                 fix += ". To be stricter, pin `enforcement: {pre_merge: block}` (Decision 10)"
             yield find(own, ("classification",), message, fix)
-
-
-@VERTICALS.warning("PF-9 FR-2, AC-2")
-def classification_declared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A vertical's file repeats the judge's classification, so that every rule file declares one."""
-    for _, judge, own, rule in files.tuned():
-        if own.model.classification is None:
-            fix = f"add `classification: {rule.classification}`"
-            yield find(own, ("classification",), f"the file does not say that {judge} is what it is centrally", fix)
 
 
 @VERTICALS.error()

@@ -18,6 +18,7 @@ import yaml
 from evalcore.lint.checks import lint
 from evalcore.manifest.categories import Declarations
 from evalcore.manifest.discovery import Component, components
+from evalcore.manifest.sources import at_source
 from evalcore.registry.files import BASE, COMPONENTS, MANIFEST, RegistryFiles, Tree, assemble
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Parsed
@@ -65,9 +66,10 @@ def resolve(tree: Tree, today: date) -> Resolution:
         linted = lint(replace(files, manifest=reading.parsed, unread=files.unread - {("manifest", "")}))
         broken = broken or any(finding.severity is Severity.ERROR and finding.file != manifest for finding in linted)
         # This manifest is not written yet: its own findings count only where its sources don't explain them.
-        findings += [finding for finding in linted if finding.file != manifest or not broken]
+        told = (finding for finding in linted if finding.file != manifest or not broken)
+        findings += at_source(told, tree, files, found)
     elif not findings:
-        findings += reading.findings
+        findings += at_source(reading.findings, tree, files, found)
     return Resolution(text, tuple(sorted(set(findings))))
 
 

@@ -42,7 +42,7 @@ _RATE_DIGITS = 1e-5
 
 
 class Inexpressible(ValueError):
-    """The judge can't be expressed as a rule of Opik: without its filter it would fire on traces it must not."""
+    """Opik has no filter that says when the judge fires: an enabled copy would fire on traces it must not."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ class Update:
 
 @dataclass(frozen=True)
 class LeftAlone:
-    """A rule that a sync does not touch. `double`: the judge of which it is one rule too many."""
+    """A rule that a sync does not touch, or keeps disabled. `failing`: the judge that has a rule too many, or none."""
 
     name: str
     reason: str
-    double: str = ""
+    failing: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,16 +141,9 @@ class Plan:
 
 
 def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
-    """Returns the rule of a judge in Opik. Raises Inexpressible, also for a judge of some sub-agents whose filter does
-    not name one: Opik's filters have no or, and without any the rule would fire on every trace."""
+    """Returns the rule of a judge in Opik; disabled where Opik's filters can't say when it fires."""
     rule = judge.rule
-    if judge.sub_agents and not judge.safety and not _of_one_agent(judge.filter):
-        raise Inexpressible(
-            f"it is for {', '.join(judge.rule.applies_to)} (applies_to), which Opik's filters can't say: its copy "
-            "would fire on every trace"
-        )
-    if len(rule.name) > LONGEST_NAME:
-        raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
+    filters, unsaid = fires_on(judge)
     online = rule.variables.online
     names = tuple({**rule.variables.offline, **online, **rule.variables.playground})
     low, high = judge.score_range
@@ -160,12 +153,24 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
         model=rule.model,
         temperature=1.0 if _OWN_TEMPERATURE.match(rule.model) else float(rule.temperature),
         sampling_rate=float(rule.sampling_rate),
-        enabled=live and rule.enabled,
+        enabled=live and rule.enabled and not unsaid,
         messages=template(rule.task_introduction, rule.prompt, names, tuple(online), judge.version),
         variables={**online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
         output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
-        filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
+        filters=filters,
     )
+
+
+def fires_on(judge: Judge) -> tuple[tuple[TraceFilter, ...], str]:
+    """Returns Opik's filters for a judge, and why they don't say all; "" where they do. They have no or, so that they
+    can't say which sub-agents a judge is for, unless its own filter names one."""
+    try:
+        filters = (opik_filter(judge.filter),) if judge.filter is not None else ()
+    except Inexpressible as error:
+        return (), str(error)
+    if judge.sub_agents and not judge.safety and not _of_one_agent(judge.filter):
+        return filters, f"it is for {', '.join(judge.rule.applies_to)} (applies_to), which Opik's filters can't say"
+    return filters, ""
 
 
 def carried(judge: Judge, vertical: str) -> dict[str, Any]:
@@ -253,13 +258,13 @@ def plan(
         if only is not None and judge.id not in only:
             continue
         here = ours.pop(judge.id, None)
-        try:
-            wanted = desired(judge, vertical, live)
-        except Inexpressible as error:
-            left.append(LeftAlone(judge.rule.name, str(error)))
-            if here is not None and here.enabled:  # a copy of before, which judges what it must not
-                update.append(Update(replace(here, enabled=False), ("enabled",)))
+        wanted = desired(judge, vertical, live)
+        if len(wanted.name) > LONGEST_NAME:
+            why = f"its name has {len(wanted.name)} characters, and Opik takes {LONGEST_NAME}; shorten it"
+            left.append(LeftAlone(wanted.name, why, judge.id))
             continue
+        if live and judge.rule.enabled and not wanted.enabled:
+            left.append(LeftAlone(wanted.name, f"{fires_on(judge)[1]}: its copy stays disabled"))
         if here is None:
             create.append(wanted)
             continue

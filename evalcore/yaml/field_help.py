@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from evalcore.yaml.source_locations import FieldPath
 
+_DUE: Final = "the day by which it is derived again, at most 90 days from a seed's, 180 from a calibration's"
 _SOURCES: Final = "jade_calibration, production_distribution or provisional_seed"
 
 
@@ -19,13 +20,13 @@ class Remedy(NamedTuple):
 
 _PROVENANCE: Final[dict[str, Remedy]] = {
     "baseline_source": Remedy("PF-9 FR-3", f"where the threshold comes from ({_SOURCES})", "provisional_seed"),
-    "calibration_ref": Remedy("PF-9 FR-3", "the calibration's ticket, commit or experiment", "PLT-596"),
-    "recalibration_due": Remedy("PF-9 FR-4", "the day by which the judge is calibrated again", "2026-08-22"),
+    "calibration_ref": Remedy("PF-9 §5.8, FR-3", "the calibration's ticket, commit or experiment", "PLT-596"),
+    "recalibration_due": Remedy("PF-9 FR-4", _DUE, "YYYY-MM-DD"),
     "calibration": Remedy("PF-9 FR-3", "what the source of the threshold has to state", "{ticket: PLT-596, …}"),
 }
 _LIMITS: Final[dict[str, Remedy]] = {
     "id": Remedy("PF-9 §5.2", "the judge's id, the name of the file", "response_quality"),
-    "classification": Remedy("PF-9 FR-2", "safety_refusal or quality", "quality"),
+    "classification": Remedy("PF-9 FR-2, AC-2", "safety_refusal or quality", "quality"),
     "threshold": Remedy("PC5 FR-6", "the score that passes, one or per milestone", "4"),
     "floor": Remedy("PC5 FR-3", "the score below which always blocks", "2.5"),
     "tolerance": Remedy("PC5 FR-3", "how far below the rolling baseline still passes", "0.2"),
@@ -52,14 +53,14 @@ _RULE: Final[dict[str, Remedy]] = {
     "dimensions": Remedy("PF-9 §3.1", "parts of the judge with scores of their own", ""),
     "drift": Remedy("PF-9 FR-13", "the limit for KL divergence and where it comes from", ""),
     "drift.baseline_source": Remedy("PF-9 FR-13, FR-3", f"where the limit comes from ({_SOURCES})", "provisional_seed"),
-    "drift.recalibration_due": Remedy("PF-9 FR-13, FR-4", "the day by which it is derived again", "2026-08-22"),
+    "drift.recalibration_due": Remedy("PF-9 FR-13, FR-4", _DUE, "YYYY-MM-DD"),
 }
 _MANIFEST: Final[dict[str, Remedy]] = {
     "dataset": Remedy("PC5 FR-4", "the dataset's name, version and number of items", "{name: …, version: 7, …}"),
     "schema": Remedy("PC5 FR-4", "the shape of an item, field by field", "{input: {type: string, required: true}}"),
     "categories": Remedy("PC5 FR-4", "which judges fire on which category", "{general_qa: {judges: [ux_quality]}}"),
     "global_metrics": Remedy("PC5 FR-4", "the judges that fire on every category", "{judges: [jailbreaking]}"),
-    "thresholds": Remedy("PC5 FR-6", "the score that passes, per judge", "{response_quality: 4}"),
+    "thresholds": Remedy("PC5 FR-4, FR-6", "the score that passes, per judge", "{response_quality: 4}"),
     "archetypes": Remedy("PF-9 FR-5", "the sub_agent_ids of each archetype", "{shopping_list: [shopping-list]}"),
     "composites": Remedy("PF-9 FR-10", "groups of judges with one aggregate", "{judges: [a, b], aggregate: mean}"),
     "gates": Remedy("PC5 §5.5", "minimum sample, coverage floor and window of the gates", ""),

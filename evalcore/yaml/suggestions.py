@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from difflib import get_close_matches
 
 
@@ -17,6 +18,11 @@ def near_miss(word: str, known: Iterable[str]) -> str:
     """Returns `; did you mean 'x'?` to end a message with, or "" when no known word is near."""
     found = nearest(word, known)
     return "" if found is None else f"; did you mean {found!r}?"
+
+
+def day_until(last: date, today: date, otherwise: str) -> str:
+    """Returns the fix for a day that is too late; `otherwise` where the last one that could stand there has passed."""
+    return f"write {last} or an earlier day" if last >= today else otherwise
 
 
 def _key(word: str) -> str:

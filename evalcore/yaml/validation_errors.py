@@ -24,7 +24,7 @@ _WANTED: Final = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "list_type": "a list",
-    "date_type": "a day such as 2026-08-22",
+    "date_type": "a day, YYYY-MM-DD",
     "path_type": "a path",
 }
 _HOW: Final = {
@@ -104,7 +104,7 @@ def wording(found: FieldErrors) -> Wording:
     if kind == "value_error":
         return Wording("wrong-value", f"{context['error']}, not {shown}")
     if kind.startswith("date"):
-        day = "a day such as 2026-08-22"
+        day = "a day, YYYY-MM-DD"
         return Wording("wrong-value", f"must be {day}, not {shown}", "", f"write {day}")
     return Wording("wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}")
 

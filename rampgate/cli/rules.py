@@ -122,7 +122,7 @@ def create_command(
 ) -> None:
     """Sync one rule without asking: create it where it is missing, update it where it differs. PC5's own form.
 
-    It validates the whole registry around the file.
+    It validates the whole registry around the file. Exit code 1 where the rule was not written.
 
     Example: rampgate rules create --name response_quality --file configs/rules/response_quality.yaml
     """

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import PurePath
 
 from agents.join.counting import short_name
+from evalcore.lint.drift import DRIFT
 from evalcore.registry.judge import overdue
 from evalcore.registry.registry import Judge, Registry
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
@@ -94,4 +95,4 @@ def rule_of(file: str) -> str | None:
 
 def is_drift(finding: Finding) -> bool:
     """Tells whether the finding is that manifest and rule files name different judges (PC5 R-3)."""
-    return "drift" in finding.check
+    return any(finding.check == check.name for check in DRIFT.checks)

@@ -26,7 +26,7 @@ CONNECTIONS = 2
 
 @dataclass(frozen=True)
 class Failed:
-    """A rule that Opik refused, stored with other values, or has twice."""
+    """A rule that Opik refused, can't take, stored with other values, or has twice."""
 
     judge: str
     reason: str
@@ -81,7 +81,7 @@ class RuleSync:
 
     @property
     def exit_code(self) -> int:
-        """2 where a vertical could not be reached or written, 1 where Opik refused a rule or has one twice, else 0."""
+        """2 where a vertical could not be reached or written, 1 where a rule is not written or there twice, else 0."""
         if any(part.trouble for part in self.parts):
             return 2
         return 1 if any(part.failed for part in self.parts) else 0
@@ -96,7 +96,7 @@ class RuleSync:
             async with self._gateway(part, "read") as gateway:
                 part.project_id = await gateway.project_id(part.vertical.project)
                 part.plan = await self._plan(part, gateway)
-                part.failed = _doubles(part.plan)
+                part.failed = _failing(part.plan)
             down = part.trouble if part.trouble.startswith(_down(self._settings)) else ""
 
     async def carry_out(self) -> None:
@@ -136,7 +136,7 @@ class RuleSync:
         left = {judge_of(rule): "it is not there" for rule in again.create}
         changes = {judge_of(one.rule): [name for name in one.changes if name != RULE_ID] for one in again.update}
         left |= {judge: f"differs in {', '.join(names)}" for judge, names in changes.items() if names}
-        part.failed += _doubles(again)
+        part.failed += _failing(again)
         for judge in part.written:
             if judge in left:
                 part.failed.append(Failed(judge, f"Opik accepted it and stored other values: {left[judge]}"))
@@ -168,9 +168,9 @@ class RuleSync:
             await client.close()
 
 
-def _doubles(made: Plan) -> list[Failed]:
-    """The judges that a project has more than once, as after two syncs at once."""
-    return [Failed(one.double, one.reason) for one in made.left_alone if one.double]
+def _failing(made: Plan) -> list[Failed]:
+    """The judges that a project has more than once, as after two syncs at once, and those that it can't take."""
+    return [Failed(one.failing, one.reason) for one in made.left_alone if one.failing]
 
 
 def judge_of(rule: OpikRule) -> str:

@@ -100,7 +100,7 @@ def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_mov
     HTTP.post(f"{opik}/v1/private/projects", json={"name": "shopping-eval"}).raise_for_status()
     ran = sync(configs)
     assert ran.code == 0
-    assert len(part(ran, "shopping")["written"]) == 10, "all but those that Opik cannot confine to sub-agents"
+    assert len(part(ran, "shopping")["written"]) == 16
     for other in ("receipts", "rewards_assistant"):
         assert (part(ran, other)["create"], part(ran, other)["update"]) == ([], [])
     listed = HTTP.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100, "name": "ux"}).json()

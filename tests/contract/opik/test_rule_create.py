@@ -62,3 +62,44 @@ async def test_a_broken_file_is_not_created(rig: Rig) -> None:
     ran = await rig.run("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY), "--json")
     assert (ran.code, ran.json["synced"]) == (1, False)
     assert not await rig.writes()
+
+
+async def test_pc5_fr9_ac7_every_judge_of_the_registry_is_written_by_name(rig: Rig) -> None:
+    """PC5 FR-9, AC-8: also those of some sub-agents, which Opik's filters can't say. Disabled, they fire on nothing."""
+    file = rig.configs / "rules/greeting_quality.yaml"
+    form = ("rules", "create", "--name", "greeting_quality", "--file", str(file))
+    assert (await rig.run(*form)).code == 0
+    (first,) = (await rig.there()).values()
+    edit(file, "## Scores", "Always answer 5.\n\n  ## Scores")
+    assert (await rig.run(*form)).code == 0
+    (changed,) = (await rig.there()).values()
+    assert (changed.id, changed.enabled) == (first.id, False)
+    assert "Always answer 5." in str(changed.messages)
+    for judge in (rig.configs / "rules").glob("*.yaml"):
+        assert (await rig.run("rules", "create", "--name", judge.stem, "--file", str(judge))).code == 0, judge.stem
+    assert len(await rig.there("receipts")) == len(await rig.there("rewards_assistant")) == 16
+
+
+async def test_pc5_fr9_a_copy_whose_filter_opik_can_not_say_stays_disabled_where_opik_judges(rig: Rig) -> None:
+    edit(rig.configs / "verticals/receipts.yaml", "workspace", "live_judge: opik\nworkspace")
+    file = rig.configs / "rules/greeting_quality.yaml"
+    ran = await rig.run("rules", "create", "--name", "greeting_quality", "--file", str(file), "--json")
+    assert ran.code == 0
+    part = ran.json["verticals"][0]
+    assert part["written"] == ["greeting_quality"]
+    (left,) = part["left_alone"]
+    assert "conversation (applies_to)" in left["reason"]
+    assert "its copy stays disabled" in left["reason"]
+    assert not (await rig.there())["greeting_quality"].enabled
+
+
+async def test_pc5_ac7_a_named_rule_that_is_not_written_ends_with_1_and_says_why(rig: Rig) -> None:
+    edit(rig.configs / QUALITY, "name: Response Quality Judge", f"name: {'x' * 151}")
+    form = ("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY))
+    ran = await rig.run(*form)
+    assert (ran.code, "nothing to do" in ran.out, "151 characters" in ran.out) == (1, False, True)
+    assert (await rig.run(*form, "--dry-run")).code == 1
+    told = await rig.run(*form, "--json")
+    assert (told.code, told.json["synced"]) == (1, False)
+    assert [one["judge"] for part in told.json["verticals"] for one in part["failed"]] == ["response_quality"] * 2
+    assert await rig.there() == {}

@@ -62,6 +62,6 @@ async def test_a_verticals_own_key_is_used_for_its_project(guarded: Rig, tmp_pat
     ran = await guarded.sync("--json")
     assert ran.code == 2
     receipts, rewards = ran.json["verticals"]
-    assert (len(receipts["written"]), receipts["error"]) == (10, None)
+    assert (len(receipts["written"]), receipts["error"]) == (16, None)
     assert "vertical rewards_assistant" in rewards["error"]
     assert KEY not in ran.out + ran.err

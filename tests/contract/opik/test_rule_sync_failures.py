@@ -29,11 +29,11 @@ async def test_a_refused_rule_is_reported_the_others_are_synced_and_the_next_run
     ran = await rig.sync("--vertical", "receipts", "--json")
     assert ran.code == 1
     (part,) = ran.json["verticals"]
-    assert part["failed"] == [{"judge": "jailbreaking", "reason": "rule 'Jailbreaking Judge': code.model: unknown"}]
-    assert len(part["written"]) == len(await rig.there()) == 9
+    assert part["failed"] == [{"judge": "fetch_legal", "reason": "rule 'Fetch Legal Judge': code.model: unknown"}]
+    assert len(part["written"]) == len(await rig.there()) == 15
     again = await rig.sync("--vertical", "receipts", "--json")
-    assert (again.code, again.json["verticals"][0]["written"]) == (0, ["jailbreaking"])
-    assert len(await rig.there()) == 10
+    assert (again.code, again.json["verticals"][0]["written"]) == (0, ["fetch_legal"])
+    assert len(await rig.there()) == 16
 
 
 async def test_what_opik_keeps_otherwise_is_noticed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,10 +53,10 @@ async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_double
     receipts, rewards = ran.json["verticals"]
     assert len(receipts["written"]) == 3
     assert "what was written stays, run it again" in receipts["error"]
-    assert (len(rewards["written"]), rewards["error"]) == (10, None)
+    assert (len(rewards["written"]), rewards["error"]) == (16, None)
     again = await rig.sync("--json")
-    assert (again.code, len(again.json["verticals"][0]["create"])) == (0, 6)
-    assert len(await rig.there()) == 10
+    assert (again.code, len(again.json["verticals"][0]["create"])) == (0, 12)
+    assert len(await rig.there()) == 16
 
 
 async def test_an_opik_that_is_away_is_told_for_each_vertical_and_nothing_is_written(rig: Rig) -> None:
@@ -89,7 +89,7 @@ async def test_a_project_that_is_not_there_stops_its_own_vertical_only(rig: Rig)
     assert ran.code == 2
     receipts, rewards = ran.json["verticals"]
     assert "no project 'not-made-yet'" in receipts["error"]
-    assert len(rewards["written"]) == 10
+    assert len(rewards["written"]) == 16
 
 
 async def test_two_syncs_at_once_leave_doubles_and_each_look_says_so_until_they_are_gone(rig: Rig) -> None:
@@ -107,7 +107,7 @@ async def test_two_syncs_at_once_leave_doubles_and_each_look_says_so_until_they_
     after = await rig.sync("--vertical", "receipts", "--json")
     assert (after.code, after.json["synced"]) == (1, False)
     failed = after.json["verticals"][0]["failed"]
-    assert len(failed) == 10
+    assert len(failed) == 16
     assert {one["reason"] for one in failed} == {
         f"a second copy of {one['judge']}; delete it in Opik" for one in failed
     }
@@ -133,6 +133,6 @@ async def test_a_copy_that_somebody_made_in_opik_is_not_written_over(rig: Rig) -
     listed = await rig.opik.call("GET", f"/v1/private/{EVALUATORS}?size=100")
     trial = next(one for one in listed["content"] if one["name"] == "a trial")
     assert trial["code"]["messages"][0]["content"] == "a trial of somebody's"
-    assert len(listed["content"]) == 11
+    assert len(listed["content"]) == 17
     again = await rig.sync("--vertical", "receipts", "--json")
     assert (again.code, again.json["verticals"][0]["written"]) == (0, [])

@@ -157,7 +157,7 @@ def agreed(yes: bool, question: str) -> tuple[bool, float]:
 
 def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Console) -> dict[str, Any]:
     """Report what was written, and have a running worker read the files again (PC5 §5.7 step 4, AC-7)."""
-    if sync.empty and not any(part.trouble for part in sync.parts):
+    if sync.empty and sync.exit_code == 0:
         console.print("[green]nothing to do[/]: Opik holds what the files say")
     else:
         show_done(sync.parts, console)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.evalcore.lint.lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
+from tests.unit.evalcore.registry.registry_files import HELPFULNESS, OWN, parsed_registry
 
-SEED = "{baseline_source: provisional_seed, recalibration_due: 2027-01-01}"
 DIMENSION = "dimensions: {{{}: {{description: A part of it.}}}}".format
 
 
@@ -49,9 +48,9 @@ CASES = [
     ),
     Case(
         "judge-is-central",
-        {"rules/shop/returns_quality.yaml": SEED},
+        {"rules/shop/returns_quality.yaml": OWN},
         "rules/shop/returns_quality.yaml",
-        {"rules/shop/brevity.yaml": SEED},
+        {"rules/shop/brevity.yaml": OWN},
         ("pull request", "platform's owners", "every vertical can use it"),
     ),
     Case(
@@ -76,7 +75,7 @@ CASES = [
     Case("reserved-prefix", {QUALITY: 'score_name: "user_\\u200bsignal_x"'}, f"{QUALITY}: score_name"),
     Case("reserved-prefix", {QUALITY: 'score_name: "\\uff55ser_signal_x"'}, f"{QUALITY}: score_name"),
     Case("reserved-prefix", {"rules/user-signal-reroll.yaml": HELPFULNESS}, "rules/user-signal-reroll.yaml"),
-    Case("reserved-prefix", {"rules/shop/user_signal_x.yaml": SEED}, "rules/shop/user_signal_x.yaml"),
+    Case("reserved-prefix", {"rules/shop/user_signal_x.yaml": OWN}, "rules/shop/user_signal_x.yaml"),
     Case("reserved-prefix", {QUALITY: DIMENSION("user_signal_tone")}, f"{QUALITY}: dimensions.user_signal_tone"),
     Case(
         "reserved-prefix",

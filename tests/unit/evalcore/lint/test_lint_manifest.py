@@ -18,14 +18,11 @@ from tests.unit.evalcore.lint.lint_cases import (
     check_case,
     params,
 )
-from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
+from tests.unit.evalcore.registry.registry_files import HELPFULNESS, OWN, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
 GROUP = "composites: {{style: {{judges: [brevity, helpfulness]{}}}}}".format
-OVERLAYS = {
-    f"rules/v{n}/helpfulness.yaml": "{baseline_source: provisional_seed, recalibration_due: 2027-01-01}"
-    for n in range(20)
-}
+OVERLAYS = {f"rules/v{n}/helpfulness.yaml": OWN for n in range(20)}
 """With the five files of the registry and 24 or 25 more judges: 49 or 50 rule files."""
 
 
@@ -122,11 +119,11 @@ CASES = [
     ),
     Case(
         "rule-in-use",
-        {"rules/grace.yaml": HELPFULNESS},
+        {"rules/grace.yaml": HELPFULNESS, MANIFEST: "composites: {style: {judges: [brevity, grace]}}"},
         "rules/grace.yaml",
         {
             "rules/grace.yaml": HELPFULNESS,
-            MANIFEST: "composites: {style: {judges: [brevity, grace]}}",
+            MANIFEST: "{composites: {style: {judges: [brevity, grace]}}, global_metrics: {judges: [style]}}",
         },
         ("no category",),
     ),

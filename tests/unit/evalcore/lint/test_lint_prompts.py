@@ -7,8 +7,7 @@ import pytest
 
 from evalcore.lint.names import escapes
 from tests.unit.evalcore.lint.lint_cases import MANIFEST, OVERLAY, OVERRIDES, QUALITY, TRAVEL, Case, check_case, params
-
-SEED = "{baseline_source: provisional_seed, recalibration_due: 2027-01-01}"
+from tests.unit.evalcore.registry.registry_files import OWN
 
 
 def bound(path: str, context: str = "online", name: str = "output") -> str:
@@ -141,9 +140,9 @@ CASES = [
     ),
     Case(
         "vertical-name",
-        {"rules/Shop Two/brevity.yaml": SEED},
+        {"rules/Shop Two/brevity.yaml": OWN},
         "rules/Shop Two/brevity.yaml",
-        {"rules/shop-two/brevity.yaml": SEED},
+        {"rules/shop-two/brevity.yaml": OWN},
     ),
     Case(
         "vertical-name",
@@ -152,7 +151,7 @@ CASES = [
         {MANIFEST: "categories: {shop_returns: {vertical: shop}}"},
     ),
     *(
-        Case("vertical-name", {f"rules/{name}/brevity.yaml": SEED}, f"rules/{name}/brevity.yaml", says=("none of",))
+        Case("vertical-name", {f"rules/{name}/brevity.yaml": OWN}, f"rules/{name}/brevity.yaml", says=("none of",))
         for name in ("other", "platform", "unregistered")
     ),
     Case(

@@ -70,21 +70,9 @@ CASES = [
     ),
     Case(
         "jade-reference",
-        {QUALITY: jade().replace("calibration_ref: PLT-596\n", "")},
-        f"{QUALITY}: calibration_ref",
-        {QUALITY: jade()},
-    ),
-    Case(
-        "jade-reference",
         {QUALITY: drift("jade_calibration", "2027-01-01", "")},
         f"{QUALITY}: drift.calibration_ref",
         {QUALITY: drift("jade_calibration", "2027-01-01")},
-    ),
-    Case(
-        "jade-reference",
-        {OVERLAY: jade().replace("calibration_ref: PLT-596\n", "")},
-        f"{OVERLAY}: calibration_ref",
-        {QUALITY: drift("provisional_seed", "2027-01-01", "")},
     ),
     *(
         Case(

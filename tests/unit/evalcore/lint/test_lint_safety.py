@@ -34,7 +34,8 @@ def safety(judge: str) -> str:
 def own(fields: str = "") -> str:
     """A vertical's file about a safety judge that says no less than the platform, and `fields`."""
     return (
-        "classification: safety_refusal\nbaseline_source: provisional_seed\nrecalibration_due: 2027-02-18\n"
+        "classification: safety_refusal\nbaseline_source: provisional_seed\ncalibration_ref: PLT-1\n"
+        "recalibration_due: 2027-02-18\n"
         f"calibration: {{seeded_on: 2026-11-20}}\n{fields}\n"
     )
 

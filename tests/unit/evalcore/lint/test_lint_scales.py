@@ -98,6 +98,26 @@ CASES = [
         f"{QUALITY}: dimensions.tone.threshold",
         {QUALITY: "dimensions: {wit: {description: Wit., floor: 3.5}, tone: {description: Tone., threshold: 3}}"},
     ),
+    Case(
+        "judge-has-threshold",
+        {QUALITY: "threshold: null"},
+        f"{MANIFEST}: thresholds",
+        {QUALITY: "{threshold: null, enabled: false}"},
+        ("helpfulness has no threshold,", "`helpfulness: …`, a score from 1 to 5"),
+    ),
+    Case(
+        "judge-has-threshold",
+        {QUALITY: "threshold: {pre_merge: 4, pre_full: 4}"},
+        f"{MANIFEST}: thresholds",
+        {QUALITY: "threshold: null", MANIFEST: "thresholds: {helpfulness: {default: 4}}"},
+        ("at pre_ramp,",),
+    ),
+    Case(
+        "judge-has-threshold",
+        {BOOLEAN: "{threshold: null, enabled: false}"},  # a safety judge runs all the same
+        f"{MANIFEST}: thresholds",
+        says=("`honesty: …`, true",),
+    ),
     Case("limit-decides", {QUALITY: "{floor: 1, threshold: null}"}, f"{QUALITY}: floor", {QUALITY: "threshold: null"}),
     Case(
         "limit-decides",

@@ -21,9 +21,9 @@ from tests.unit.evalcore.lint.lint_cases import (
     check_case,
     params,
 )
-from tests.unit.evalcore.registry.registry_files import parsed_registry
+from tests.unit.evalcore.registry.registry_files import OWN, parsed_registry
 
-SEED = "baseline_source: provisional_seed\nrecalibration_due: 2027-02-18\ncalibration: {seeded_on: 2026-11-20}\n"
+SEED = OWN.replace("2027-01-01", "2027-02-18") + "calibration: {seeded_on: 2026-11-20}\n"
 WARNS = "enforcement: {pre_ramp: warn}"
 
 
@@ -50,12 +50,6 @@ CASES = [
         f"{OVERLAY}: classification",
         {OVERLAY: "enforcement: {pre_merge: block}"},  # how Decision 10 lets a vertical be stricter
         ("platform-wide", "pre_merge: block"),
-    ),
-    Case(
-        "classification-declared",
-        {OVERLAY: "classification: null"},
-        f"{OVERLAY}: classification",
-        {OVERLAY: "classification: quality"},
     ),
     Case(
         "vertical-threshold-holds",

@@ -23,6 +23,7 @@ BASE: dict[str, Any] = {
     "dataset": {"name": "d", "version": 7, "items": 345},
     "schema": {"input": {"type": "string"}},
     "global_metrics": {"judges": ["data_integrity"]},
+    "thresholds": {},
     "archetypes": {"conversation": ["chat"]},
 }
 FOUR = ["response_quality", "tool_compliance", "ux_quality", "fetch_legal"]

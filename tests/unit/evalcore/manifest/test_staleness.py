@@ -93,6 +93,7 @@ def test_of_sources_that_cannot_be_read_nothing_is_concluded(broken: str) -> Non
 
 def test_a_manifest_far_from_its_sources_is_told_in_at_most_twenty_fields() -> None:
     other = b"dataset: {name: x, version: 1, items: 0}\nschema: {a: {}}\ncategories: {c: {judges: []}}\n"
+    other += b"global_metrics: {judges: []}\nthresholds: {}\n"
     assert 2 < len(told(SHIPPED.with_file(MANIFEST, other))) <= 20
 
 

@@ -51,6 +51,7 @@ def judge(judge_id: str = "response_quality", **changes: Any) -> Judge:
         floor=2,
         tolerance=0.5,
         baseline_source=BaselineSource.JADE_CALIBRATION,
+        calibration_ref="PLT-596",
         recalibration_due=date(2027, 1, 1),
     ).model_copy(update=rule_changes)
     made = Judge(

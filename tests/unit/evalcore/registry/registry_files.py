@@ -43,6 +43,7 @@ floor: 2
 tolerance: 0.2
 threshold: 4
 baseline_source: provisional_seed
+calibration_ref: PLT-1
 recalibration_due: 2027-02-18
 calibration: {seeded_on: 2026-11-20}
 """
@@ -68,6 +69,7 @@ floor: 0.9
 tolerance: 0
 threshold: 0.95
 baseline_source: provisional_seed
+calibration_ref: PLT-1
 recalibration_due: 2027-02-18
 calibration: {seeded_on: 2026-11-20}
 """
@@ -84,6 +86,7 @@ classification: quality
 threshold: 4.5
 filter: {field: sub_agent_id, operator: equals, value: shop}
 baseline_source: provisional_seed
+calibration_ref: PLT-1
 recalibration_due: 2027-02-18
 calibration: {seeded_on: 2026-11-20}
 """,
@@ -94,6 +97,7 @@ categories:
   general_qa: {judges: [helpfulness], archetypes: [conversation]}
   shop_returns: {judges: [brevity, helpfulness], vertical: shop}
 global_metrics: {judges: [refusal, honesty]}
+thresholds: {}
 archetypes: {conversation: [chat, shop], search: [finder]}
 """,
     "enforcement-overrides.yaml": "overrides: []",
@@ -109,6 +113,13 @@ vertical: shop
 categories: {shop_returns: {quality_judges: [brevity, helpfulness]}}
 """,
 }
+OWN = """
+classification: quality
+baseline_source: provisional_seed
+calibration_ref: PLT-1
+recalibration_due: 2027-01-01
+"""
+"""A vertical's rule file that says no more than it has to."""
 EXTENSION = "../specs/verticals/{}/eval/manifest-extension.yaml".format
 SELECTION = "../specs/verticals/{}/eval/judge-selection.yaml".format
 

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.usefixtures("just_started")
 def test_the_milestones_own_threshold_is_returned_and_else_the_default(root: Path) -> None:
     """PC5 AC-5, FR-6, §9.1; `refresh` serves the new one without a restart (FR-10)."""
     assert evalcore.get_threshold("helpfulness", "pre_full") == 4
-    rewritten(
-        root / MANIFEST, "categories:\n", "thresholds: {helpfulness: 4, helpfulness.pre_full: 4.5}\ncategories:\n"
-    )
+    rewritten(root / MANIFEST, "thresholds: {}\n", "thresholds: {helpfulness: 4, helpfulness.pre_full: 4.5}\n")
     assert evalcore.get_threshold("helpfulness", "pre_full") == 4
     assert evalcore.refresh().valid
     assert evalcore.get_threshold("helpfulness", "pre_full") == 4.5
@@ -55,7 +53,7 @@ def test_a_verticals_thresholds_are_given_to_who_asks_for_it_and_to_nobody_else(
 def test_a_threshold_that_does_not_fit_its_judge_is_a_type_error(root: Path) -> None:
     """PC5 §9.5: a FLOAT threshold on a BOOLEAN judge. Validation finds it, so it never comes to serve; who asks a
     process that started with it is told what is wrong."""
-    rewritten(root / MANIFEST, "categories:\n", "thresholds: {honesty: 0.9}\ncategories:\n")
+    rewritten(root / MANIFEST, "thresholds: {}\n", "thresholds: {honesty: 0.9}\n")
     assert not evalcore.validate_manifest(root / MANIFEST, today=TODAY).valid
     with pytest.raises(evalcore.ThresholdTypeError, match=r"0\.9 for a BOOLEAN judge") as raised:
         evalcore.get_threshold("honesty", "pre_full")
@@ -68,6 +66,6 @@ def test_a_threshold_that_does_not_fit_its_judge_is_a_type_error(root: Path) -> 
 
 def test_a_threshold_that_comes_to_misfit_later_never_serves(root: Path) -> None:
     assert evalcore.get_threshold("honesty") is True
-    rewritten(root / MANIFEST, "categories:\n", "thresholds: {honesty: 0.9}\ncategories:\n")
+    rewritten(root / MANIFEST, "thresholds: {}\n", "thresholds: {honesty: 0.9}\n")
     assert not evalcore.refresh().valid
     assert evalcore.get_threshold("honesty") is True

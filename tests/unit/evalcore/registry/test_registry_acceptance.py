@@ -82,11 +82,11 @@ def test_pf9_ac2_every_rule_file_declares_its_classification(name: str) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_pf9_ac2_a_rule_file_that_omits_it_is_told(name: str) -> None:
-    """PF-9 AC-2: an error in a central file. A vertical's file has the judge's own either way; it is a warning."""
+    """PF-9 AC-2: an error, in a vertical's file too."""
     tree = changed(name, r"^classification: .*\n", "")
     (found,) = (one for one in told(tree, name) if one.field == "classification")
     assert "PF-9 FR-2" in found.clause
-    assert found.severity is (Severity.ERROR if name in CENTRAL else Severity.WARNING)
+    assert found.severity is Severity.ERROR
 
 
 @pytest.mark.parametrize("name", RULES)

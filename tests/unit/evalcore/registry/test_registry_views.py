@@ -22,6 +22,8 @@ OWN = "rules/{}/helpfulness.yaml".format
 SAFETY_JUDGES = {"refusal", "honesty"}
 SEEN_BY = (None, "shop", "travel", "nobody_knows")
 SEED = {
+    "classification": "quality",
+    "calibration_ref": "PLT-1",
     "baseline_source": "provisional_seed",
     "recalibration_due": "2027-02-18",
     "calibration": {"seeded_on": "2026-11-20"},
@@ -42,7 +44,7 @@ def test_a_category_fires_its_judges_the_global_ones_and_every_safety_judge_each
 @pytest.mark.parametrize("vertical", SEEN_BY)
 def test_safety_judges_are_inherited_everywhere(vertical: str | None) -> None:
     """PF-9 FR-2, §5.5: whatever the manifest leaves out, in every category of every vertical."""
-    registry = built({MANIFEST: "{global_metrics: null}"})
+    registry = built({MANIFEST: "{global_metrics: {judges: []}}"})
     for category in registry.category_files:
         assert set(ids(registry.category(category, vertical))) >= SAFETY_JUDGES
 

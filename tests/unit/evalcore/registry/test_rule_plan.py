@@ -146,7 +146,7 @@ def test_a_filter_that_opik_cannot_express_is_not_dropped() -> None:
     with pytest.raises(Inexpressible):
         opik_filter(odd)
     made = planned([judge(filter=odd)], [], live=True)
-    assert made.empty
+    assert [(rule.enabled, rule.filters) for rule in made.create] == [(False, ())]
     assert "pattern" in made.left_alone[0].reason
 
 
@@ -228,18 +228,19 @@ def for_some(**changes: Any) -> Judge:
     return replace(judge(**{"filter": None, "applies_to": ["conversation"], **changes}), sub_agents=("chat", "talk"))
 
 
-def test_a_judge_of_some_sub_agents_is_not_synced_and_that_is_said() -> None:
-    """Opik's rules have no `applies_to`: the copy would fire on every trace of the project."""
+def test_a_judge_of_some_sub_agents_is_synced_and_never_enabled_which_is_said() -> None:
+    """Opik's rules have no `applies_to`: an enabled copy would fire on every trace of the project."""
     made = planned([for_some()], [], live=True)
-    assert made.empty
+    assert [rule.enabled for rule in made.create] == [False]
     (left,) = made.left_alone
     assert left.name == "Response Quality"
-    for told in ("conversation", "applies_to", "every trace"):
+    for told in ("conversation", "applies_to", "stays disabled"):
         assert told in left.reason
+    assert planned([for_some()], []).left_alone == planned([for_some(enabled=False)], [], live=True).left_alone == ()
 
 
 def test_a_copy_of_before_that_fires_on_every_trace_is_disabled_once() -> None:
-    there = [replace(rule, enabled=True) for rule in applied(planned([judge()], []), [])]
+    there = [replace(rule, enabled=True) for rule in applied(planned([judge(filter=None)], []), [])]
     made = planned([for_some()], there, live=True)
     assert [(update.rule.id, update.rule.enabled, update.changes) for update in made.update] == [
         (there[0].id, False, ("enabled",))
@@ -255,4 +256,5 @@ def test_a_filter_that_names_one_agent_says_what_applies_to_says() -> None:
         Filter(field="metadata", key="agent_id", operator="!=", value="x"),
         Filter(field="tier", operator="=", value="gold"),
     ):
-        assert planned([for_some(filter=other)], []).empty
+        (rule,) = planned([for_some(filter=other)], [], live=True).create
+        assert (rule.enabled, len(rule.filters)) == (False, 1)

@@ -100,6 +100,7 @@ def test_the_manifests_dotted_form_says_what_its_nested_form_says(stated: dict[s
                 "dataset": dataset,
                 "schema": {"input": {}},
                 "categories": {"a": {"judges": ["x"]}},
+                "global_metrics": {"judges": []},
                 "thresholds": thresholds,
             }
         ).thresholds

@@ -34,6 +34,81 @@ def test_pc5_ac10_the_shipped_manifest_is_valid_and_resolved() -> None:
     assert resolved(HERE / "configs", "--check").code == 0
 
 
+@pytest.mark.parametrize("field", ["thresholds", "global_metrics"])
+def test_pc5_fr4_a_manifest_without_thresholds_or_global_metrics_is_an_error(configs: Path, field: str) -> None:
+    """PC5 FR-4, of the manifest and of the source that it is made of."""
+    for name, command in ((MANIFEST, "validate"), ("manifest-base.yaml", "resolve")):
+        there = yaml.safe_load((configs / name).read_text())
+        del there[field]
+        (configs / name).write_text(yaml.safe_dump(there))
+        ran = run(configs, "manifest", command, "--json")
+        assert ran.code == 1
+        assert ("missing-field", field) in {(one["check"], one["field"]) for one in ran.json["errors"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "says"),
+    [
+        ("", "ux_quality has no threshold, and its floor of 0.5 would decide alone"),
+        ("  ux_quality: {pre_merge: 0.7, pre_full: 0.7}\n", "ux_quality has no threshold at pre_ramp"),
+        ("  ux_quality: 0.7\n", None),
+        ("  ux_quality: {default: 0.7, pre_full: 0.7}\n", None),
+    ],
+)
+def test_pc5_fr4_an_enabled_judge_without_a_threshold_is_an_error(configs: Path, stated: str, says: str | None) -> None:
+    """PC5 FR-4, FR-6: the threshold no longer falls silently to the floor."""
+    edit(configs / "manifest-base.yaml", "  ux_quality: 0.7\n", stated)
+    ran = resolved(configs, "--json")
+    assert ran.code == (says is not None)
+    assert (ran.json["outcome"] == "unsound") == (says is not None)
+    if says is not None:
+        edit(configs / MANIFEST, "  ux_quality: 0.7\n", stated)
+        for command in ("manifest", "rules"):
+            (error,) = run(configs, command, "validate", "--json").json["errors"]
+            assert (error["check"], error["file"]) == ("judge-has-threshold", (configs / MANIFEST).as_posix())
+            assert says in error["message"]
+            assert "`ux_quality: …`" in error["fix"]
+        edit(configs / "rules/ux_quality.yaml", "tolerance:", "threshold: 0.7\ntolerance:")
+        assert run(configs, "rules", "validate").code == 0, "the judge's own file states one"
+
+
+SCAN, FIRST = "  receipt_scan:\n", "    judges:\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "source"),
+    [
+        ("", "  ux_quality: 0.7\n", "", "configs/manifest-base.yaml"),
+        (
+            "",
+            "  tool_use:\n",
+            "  safety_judges:\n    judges: [grace, ux_quality]\n  tool_use:\n",
+            "configs/manifest-base.yaml",
+        ),
+        ("  greeting:\n", FIRST, f"{FIRST}    - grace\n", "prompts/components/greeting.xml"),
+        (SCAN, FIRST, f"{FIRST}    - grace\n", "specs/verticals/receipts/eval/judge-selection.yaml"),
+        ("  receipts:\n", "    items: 60\n", "    itmes: 60\n", EXTENSION),
+    ],
+)
+def test_pf9_fr7_a_remedy_names_the_source_of_the_manifest(
+    configs: Path, before: str, old: str, new: str, source: str
+) -> None:
+    """PF-9 FR-7, §5.6: not the manifest that `manifest resolve` makes of it, unless that is kept by hand."""
+    head, found, rest = (configs / MANIFEST).read_text().partition(before) if before else ("", "", "")
+    whole = rest if before else (configs / MANIFEST).read_text()
+    assert old in whole
+    (configs / MANIFEST).write_text(head + found + whole.replace(old, new, 1))
+    ran = run(configs, "manifest", "validate", "--json")
+    assert ran.code == 1
+    for error in ran.json["errors"]:
+        assert error["file"] == (configs / MANIFEST).as_posix()
+        assert error["fix"].endswith(
+            f"write it in {configs.parent.as_posix()}/{source}, then run `rampgate manifest resolve`"
+        )
+    (configs / "manifest-base.yaml").unlink()
+    assert not any("resolve" in error["fix"] for error in run(configs, "manifest", "validate", "--json").json["errors"])
+
+
 def test_resolving_again_leaves_the_file_untouched(configs: Path) -> None:
     before = (configs / MANIFEST).stat()
     assert resolved(configs, "--json").json["outcome"] == "unchanged"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import date
 from pathlib import Path
 
@@ -142,6 +143,99 @@ def test_a_validation_leaves_its_metrics(configs: Path, tmp_path: Path) -> None:
     assert 'eval_rule_validation_failed_total{error_type="' in text
     assert 'rule_id="response_quality"} 1.0' in text
     assert "rampgate_" not in text
+
+
+OWN = "rules/receipts/response_quality.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "field", "check", "clause"),
+    [
+        (QUALITY, "temperature: 0\n", "temperature", "missing-field", "PC5 FR-3"),
+        (QUALITY, "calibration_ref: PLT-596\n", "calibration_ref", "missing-field", "PF-9 §5.8"),
+        (OWN, "calibration_ref: PLT-XXXX-receipts-bootstrap\n", "calibration_ref", "missing-field", "PF-9 §5.8"),
+        (OWN, "classification: quality\n", "classification", "missing-field", "PF-9 FR-2, AC-2"),
+        (QUALITY, "  seeded_on: 2026-11-20\n", "calibration.seeded_on", "calibration-day-stated", "PF-9 FR-3, FR-4"),
+        (OWN, "  seeded_on: 2026-11-20\n", "calibration.seeded_on", "calibration-day-stated", "PF-9 FR-3, FR-4"),
+    ],
+)
+def test_pc5_fr3_pf9_ac2_5_8_each_field_of_a_rule_file_is_demanded(
+    configs: Path, file: str, line: str, field: str, check: str, clause: str
+) -> None:
+    """PC5 FR-3; PF-9 FR-2, FR-3, AC-2, §5.8: in the registry and alone."""
+    edit(configs / file, line, "" if not line.startswith("  ") else "  window_days: 30\n")
+    for ran in (validated(configs), validated(configs, configs / file)):
+        assert ran.code == 1
+        (error,) = ran.json["errors"]
+        assert (error["file"], error["field"], error["check"]) == ((configs / file).as_posix(), field, check)
+        assert clause in error["clause"]
+
+
+def test_pf9_fr3_a_calibration_without_its_day_is_an_error(configs: Path) -> None:
+    """PF-9 FR-3, FR-4: no due day is counted from today."""
+    seed = "baseline_source: provisional_seed"
+    edit(configs / OWN, seed, "baseline_source: production_distribution")
+    edit(configs / OWN, "  seeded_on: 2026-11-20\n", "  window_days: 30\n  percentile: 5\n  sigma: 2\n")
+    (error,) = validated(configs).json["errors"]
+    assert (error["check"], error["field"]) == ("calibration-day-stated", "calibration.calibrated_on")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (QUALITY, "recalibration_due: 2027-02-18\n", ""),
+        (QUALITY, "recalibration_due: 2027-02-18\n", "recalibration_due: soon\n"),
+        (QUALITY, "recalibration_due: 2027-02-18\n", "recalibration_due:\n"),
+        (QUALITY, "  seeded_on: 2026-11-20\n", "  seeded_on: 2026-02-01\n"),
+        (QUALITY, ", recalibration_due: 2027-02-18}", "}"),
+        ("../specs/verticals/receipts/eval/agreement.yaml", "set_on: 2026-11-20", "set_on: 2026-02-01"),
+    ],
+)
+def test_pf9_fr4_no_remedy_names_a_day_that_has_passed(configs: Path, file: str, old: str, new: str) -> None:
+    """PF-9 FR-4: what is written as it says has to be valid, today and next year."""
+    edit(configs / file, old, new)
+    errors = validated(configs).json["errors"]
+    assert errors
+    for error in errors:
+        named = [date.fromisoformat(day) for day in re.findall(r"\d{4}-\d\d-\d\d", error["fix"])]
+        assert all(day >= date(2026, 11, 21) for day in named), error["fix"]
+        assert error["fix"]
+
+
+def test_pf9_fr4_a_day_that_is_too_late_is_told_with_the_last_that_is_not(configs: Path) -> None:
+    edit(configs / QUALITY, "recalibration_due: 2027-02-18\n", "recalibration_due: 2027-03-01\n")
+    (error,) = validated(configs).json["errors"]
+    assert error["fix"] == "write 2027-02-18 or an earlier day"
+
+
+NOT_DRIFT = (QUALITY, "tolerance: 0.2", "tolerance: -1")
+MANIFEST = "evaluation_manifest.yaml"
+GROUP = "composites:\n  alone: {judges: [alone, ux_quality]}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "added", "drifts"),
+    [
+        (NOT_DRIFT, None, 0),
+        ((QUALITY, "enabled: true", "enabled: false"), None, 0),  # switched off, and known to both
+        ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  grace: 4\n"), None, 1),
+        ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n"), None, 1),
+        ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  alone: 4\n"), "alone", 1),
+        ((MANIFEST, "composites:\n", GROUP), "alone", 1),
+    ],
+)
+def test_pc5_r3_10_2_each_drift_of_manifest_and_rules_is_counted_and_no_other_error(
+    configs: Path, tmp_path: Path, change: tuple[str, str, str], added: str | None, drifts: int
+) -> None:
+    """PC5 §10.2, R-3: a judge that does not exist, a threshold of none, a rule that nothing uses. A composite that no
+    category names is no use of its parts."""
+    edit(configs / change[0], *change[1:])
+    if added is not None:
+        text = (configs / QUALITY).read_text().replace("response_quality", added).replace("response-quality", added)
+        (configs / f"rules/{added}.yaml").write_text(text.replace("Response Quality", added))
+    left = tmp_path / "metrics.prom"
+    run(configs, "rules", "validate", "--metrics-file", str(left))
+    assert f"\neval_manifest_drift_total {drifts:.1f}\n" in left.read_text()
 
 
 def test_judges_are_listed_as_a_vertical_sees_them(configs: Path) -> None:

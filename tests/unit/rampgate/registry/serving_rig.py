@@ -40,6 +40,7 @@ MANIFEST: dict[str, Any] = {
     "thresholds": {"response_quality": {"pre_merge": 4, "pre_ramp": 3, "pre_full": 4}, "jailbreaking": True},
 }
 OVERLAY = {
+    "classification": "quality",
     "baseline_source": "provisional_seed",
     "calibration_ref": "PLT-812",
     "recalibration_due": "2026-08-22",
@@ -48,7 +49,9 @@ OVERLAY = {
     "filter": {"field": "sub_agent_id", "operator": "equals", "value": "receipts"},
 }
 BROKEN = Finding("configs/rules/ux_quality.yaml", 7, 1, "score_type", "schema", "'INT' is no score type", "PC5 FR-3")
-DRIFT = Finding("configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-drift", "no rule file for 'x'")
+DRIFT = Finding(
+    "configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-judge-exists", "there is no judge 'x'"
+)
 LATE = Finding("configs/rules/ux_quality.yaml", 9, 1, "x", "cadence", "is overdue", severity=Severity.WARNING)
 JUDGES = ("response_quality", "ux_quality", "data_integrity", "jailbreaking", "safety_restricted")
 

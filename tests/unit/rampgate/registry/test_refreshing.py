@@ -8,8 +8,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from structlog.testing import capture_logs
 
+from evalcore import reloading
 from rampgate.registry.metrics import rule_of
+from rampgate.registry.serving import ServedRegistry
 from schemas.publish.contracts import schema
+from streams.metrics import Metrics
+from tests.unit.rampgate.cli.registry_copies import copied, edit
 from tests.unit.rampgate.registry.serving_rig import BROKEN, DRIFT, JUDGES, LATE, World, folder, registry, serving
 
 
@@ -73,6 +77,19 @@ async def test_a_broken_version_leaves_the_last_good_one_and_says_so_everywhere(
     world.files.next = [DRIFT]
     await world.served.refresh("http")
     assert world.value("eval_manifest_drift_total") == 2, "one that comes back is"
+
+
+async def test_pc5_10_2_a_refused_refresh_counts_the_drift_of_its_files(tmp_path: Path) -> None:
+    """PC5 §10.2, R-3: of real files, as the worker reads them."""
+    configs, metrics = copied(tmp_path), Metrics()
+    served = ServedRegistry(configs, metrics, reloading)
+    assert (await served.refresh("start")).outcome == "loaded"
+    assert metrics.registry.get_sample_value("eval_manifest_drift_total") == 0
+    edit(configs / "evaluation_manifest.yaml", "  - data_integrity\n", "  - grace\n")
+    answer = await served.refresh("http")
+    assert answer.outcome == "refused"
+    assert {one.check for one in answer.errors} == {"manifest-judge-exists"}
+    assert metrics.registry.get_sample_value("eval_manifest_drift_total") == 2, "and data_integrity, which nothing uses"
 
 
 def test_a_rule_file_names_its_judge_with_the_vertical_it_belongs_to() -> None:
