@@ -158,7 +158,7 @@ def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(calibrate: Cali
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
     assert code == 0, (told["steps"], err)
     assert {one["judge_id"]: one["inverted"] for one in told["inversion"]} == dict.fromkeys(JUDGES, False)
-    assert all(one["pearson"] > 0.9 for one in told["inversion"])
+    assert all(one["pearson"] > 0.9 and one["carries_signal"] for one in told["inversion"])
     drawn = sum(one["drawn"] for one in told["draw"])
     assert f"{drawn * len(JUDGES)} scores were asked again" in told["steps"]["inversion"]["told"]
     assert {one["judge_id"]: one["floor"] for one in told["floors"]} == dict.fromkeys(JUDGES, 4.0)
