@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from evalcore.registry import enforcement, thresholds
 from evalcore.registry.files import RegistryFiles
@@ -21,9 +21,11 @@ from schemas.judges import (
     Filter,
     Milestone,
     Noise,
+    Provenance,
     RuleFile,
     Score,
     ScoreType,
+    VerticalRuleFile,
     judge_id,
     score_range,
 )
@@ -86,10 +88,18 @@ class Judge:
     """What people said of single items in the place of this version, expired or not."""
     drift: Drift | None = None
     """How far its scores may move between calibrations, and where that limit comes from."""
+    rests_on: tuple[Provenance, ...] = ()
+    """Where its thresholds come from, then its floor: a vertical's file of those that it states, else the central one.
+    `baseline_source`, `calibration_ref`, `calibration` and `recalibration_due` are the first's."""
 
     @property
     def safety(self) -> bool:
         return self.classification is Classification.SAFETY_REFUSAL
+
+    @property
+    def floor_provenance(self) -> Provenance | None:
+        """Where the floor comes from; None where the threshold does as well."""
+        return self.rests_on[-1] if self.rests_on[-1] != self.rests_on[0] else None
 
     @property
     def fires(self) -> bool:
@@ -124,7 +134,8 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
     rule = files.rules[name].model
     own_file = files.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
-    provenance = own or rule
+    rests_on = _rests_on(rule, own)
+    provenance = rests_on[0]
     floor = rule.floor if own is None or own.floor is None else own.floor
     tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
     sources = [
@@ -166,7 +177,17 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
         drift=own.drift if own and own.drift else rule.drift,
+        rests_on=rests_on,
     )
+
+
+def _rests_on(rule: RuleFile, own: VerticalRuleFile | None) -> tuple[Provenance, ...]:
+    stated = thresholds.Stated.of("", own.threshold if own else None)
+    own_at = [stated.at(milestone) is not None for milestone in Milestone]
+    central = not all(own_at) or bool(rule.dimensions)  # no vertical states a dimension's
+    of_thresholds = [one.provenance for one, holds in ((own, any(own_at)), (rule, central)) if one and holds]
+    of_floor = own if own is not None and own.floor is not None else rule
+    return (*of_thresholds, of_floor.floor_provenance or of_floor.provenance)
 
 
 def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: RuleFile) -> thresholds.Resolved:
@@ -203,15 +224,6 @@ def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-class HasCadence(Protocol):
-    """A rule file, a drift limit, or a judge of the registry."""
-
-    @property
-    def baseline_source(self) -> BaselineSource: ...
-    @property
-    def recalibration_due(self) -> date: ...
-
-
 @dataclass(frozen=True)
 class Overdue:
     """A recalibration that is `days` late, and what gates do about it."""
@@ -225,22 +237,22 @@ class Overdue:
         return self.baseline_source is BaselineSource.PROVISIONAL_SEED
 
 
-def overdue(judge: HasCadence, today: date) -> Overdue | None:
+def overdue(stated: Provenance, today: date) -> Overdue | None:
     """Tells how late a recalibration is; None until the day after `recalibration_due`. A seed past due warns at
     pre_merge and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
-    days = (today - judge.recalibration_due).days
+    days = (today - stated.recalibration_due).days
     if days <= 0:
         return None
     warns = dict.fromkeys(Milestone, Enforcement.WARN)
-    if judge.baseline_source is not BaselineSource.PROVISIONAL_SEED:
-        return Overdue(days, judge.baseline_source, warns)
+    if stated.baseline_source is not BaselineSource.PROVISIONAL_SEED:
+        return Overdue(days, stated.baseline_source, warns)
     blocks = {Milestone.PRE_RAMP: Enforcement.BLOCK, Milestone.PRE_FULL: Enforcement.BLOCK}
-    return Overdue(days, judge.baseline_source, {**warns, **blocks})
+    return Overdue(days, stated.baseline_source, {**warns, **blocks})
 
 
-def standing(judge: HasCadence, today: date) -> JudgeStanding:
-    """Tells what a judge's limits rest on today, as every verdict says it (PF-9 FR-3, FR-4)."""
-    if overdue(judge, today) is not None:
+def standing(judge: Judge, today: date) -> JudgeStanding:
+    """Tells what a judge's limits rest on today, as every verdict says it (PF-9 FR-3, FR-4): the weakest of them."""
+    if any(overdue(one, today) is not None for one in judge.rests_on):
         return JudgeStanding.OVERDUE
-    seed = judge.baseline_source is BaselineSource.PROVISIONAL_SEED
+    seed = any(one.baseline_source is BaselineSource.PROVISIONAL_SEED for one in judge.rests_on)
     return JudgeStanding.PROVISIONAL if seed else JudgeStanding.CALIBRATED

@@ -19,11 +19,7 @@ def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
 
 
 def report_of(cycle: Cycle, before: Cycle | None = None) -> Report:
-    decide = [
-        f"{one.judge_id}: {one.reason}"
-        for one in cycle.inversion
-        if one.inverted is not False or one.carries_signal is False
-    ]
+    decide = [f"{one.judge_id}: {one.reason}" for one in cycle.inversion if against_people(vars(one)).tone != "pass"]
     decide += [f"{one.judge_id}: no floor: {one.reason}" for one in cycle.floors if not one.proposed]
     breached = {one.judge_id: often_breached(one.floor, one.breach_probability) for one in cycle.floors if one.proposed}
     decide += [f"{judge}: {said}" for judge, said in breached.items() if said]
@@ -70,12 +66,9 @@ def _agreement(cycle: Cycle) -> Section:
 def _inversion(cycle: Cycle) -> Section:
     heads = ("Judge", "n", "Pearson", "95 %", "Spearman", "Result", "Detectable")
     rows = [
-        (
-            one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman,
-            against_people(one.inverted, one.carries_signal), one.detectable,
-        )
+        (one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman, against_people(vars(one)), one.detectable)
         for one in cycle.inversion
-    ]  # fmt: skip
+    ]
     return Section("Judges against people", heads, rows)
 
 

@@ -165,13 +165,8 @@ def numbers(found: Correlation) -> dict[str, Any]:
 
 def told(one: Standing) -> dict[str, Any]:
     """What documents have of a judge or a composite."""
-    return {
-        **numbers(one.found),
-        "inverted": one.inverted,
-        "carries_signal": one.carries_signal,
-        "detectable": one.detectable,
-        "reason": one.reason,
-    }
+    found = {**numbers(one.found), "inverted": one.inverted, "carries_signal": one.carries_signal}
+    return {**found, "detectable": one.detectable, "reason": one.reason}
 
 
 def result(one: Standing) -> str:

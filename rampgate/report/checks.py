@@ -23,7 +23,7 @@ def inversion_report(told: Told) -> Report:
 
     def row(one: Told, *about: Value) -> list[Value]:
         numbers = (one["n"], one["pearson"], one["pearson_ci95"], one["spearman"])
-        return [*about, *numbers, against_people(one["inverted"], one.get("carries_signal"))]
+        return [*about, *numbers, against_people(one)]
 
     judges = [
         [*row(one, one["judge_id"]), one["detectable"], one["reason"], *([_held(one)] if dated else [])]
@@ -50,11 +50,11 @@ def inversion_report(told: Told) -> Report:
     )
 
 
-def against_people(inverted: bool | None, carries_signal: bool | None) -> Cell:
+def against_people(told: Told) -> Cell:
     """What a report says of a judge's scores beside people's."""
-    if inverted is False and carries_signal is False:
+    if told["inverted"] is False and told.get("carries_signal") is False:
         return Cell("not inverted, and no better than chance", "warn")
-    return {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}[inverted]
+    return {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}[told["inverted"]]
 
 
 def drift_report(told: Told) -> Report:
