@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.judges import BaselineSource, Classification, Enforcement, Milestone, Provenance, Score, ScoreType
+from schemas.judges import BaselineSource, Classification, Enforcement, Milestone, Score, ScoreType
 
 
 class Answer(BaseModel):
@@ -156,7 +156,7 @@ class ServedJudge(Answer):
     enabled: bool = True
     sampling_rate: float = 1.0
     version: str
-    floor_provenance: Provenance | None = None
+    floor_provenance: dict[str, Any] | None = None
 
 
 class EvalConfig(Answer):

@@ -79,6 +79,9 @@ class Judge:
     calibration_ref: str | None
     calibration: Calibration | None
     recalibration_due: date
+    rests_on: tuple[Provenance, ...]
+    """Where its thresholds come from, then its floor: a vertical's file of those that it states, else the central one.
+    The four fields above are the first's."""
     version: str
     """The hash of all that decides a score: rubric, model, parameters, bindings."""
     dimensions: Mapping[str, Limits] = field(default_factory=dict)
@@ -88,18 +91,16 @@ class Judge:
     """What people said of single items in the place of this version, expired or not."""
     drift: Drift | None = None
     """How far its scores may move between calibrations, and where that limit comes from."""
-    rests_on: tuple[Provenance, ...] = ()
-    """Where its thresholds come from, then its floor: a vertical's file of those that it states, else the central one.
-    `baseline_source`, `calibration_ref`, `calibration` and `recalibration_due` are the first's."""
 
     @property
     def safety(self) -> bool:
         return self.classification is Classification.SAFETY_REFUSAL
 
     @property
-    def floor_provenance(self) -> Provenance | None:
-        """Where the floor comes from; None where the threshold does as well."""
-        return self.rests_on[-1] if self.rests_on[-1] != self.rests_on[0] else None
+    def floor_provenance(self) -> dict[str, Any] | None:
+        """Where the floor comes from, as JSON; None where the threshold does as well."""
+        of = self.rests_on[-1]
+        return of.model_dump(mode="json", exclude_none=True) if of != self.rests_on[0] else None
 
     @property
     def fires(self) -> bool:
@@ -185,8 +186,9 @@ def _rests_on(rule: RuleFile, own: VerticalRuleFile | None) -> tuple[Provenance,
     stated = thresholds.Stated.of("", own.threshold if own else None)
     own_at = [stated.at(milestone) is not None for milestone in Milestone]
     central = not all(own_at) or bool(rule.dimensions)  # no vertical states a dimension's
-    of_thresholds = [one.provenance for one, holds in ((own, any(own_at)), (rule, central)) if one and holds]
     of_floor = own if own is not None and own.floor is not None else rule
+    its_own = any(own_at) or of_floor is rule  # what it says, even where it states no limit
+    of_thresholds = [one.provenance for one, holds in ((own, its_own), (rule, central)) if one and holds]
     return (*of_thresholds, of_floor.floor_provenance or of_floor.provenance)
 
 

@@ -171,7 +171,6 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
 def carried(judge: Judge, vertical: str) -> dict[str, Any]:
     """Returns what Opik has no field for, as JSON."""
     calibration = judge.calibration.model_dump(mode="json", exclude_none=True) if judge.calibration else None
-    of_floor = judge.floor_provenance
     return {
         "judge_id": judge.id,
         "vertical": vertical,
@@ -186,7 +185,7 @@ def carried(judge: Judge, vertical: str) -> dict[str, Any]:
         "calibration_ref": judge.calibration_ref,
         "calibration": calibration,
         "recalibration_due": str(judge.recalibration_due),
-        **({"floor_provenance": of_floor.model_dump(mode="json", exclude_none=True)} if of_floor else {}),
+        **({"floor_provenance": judge.floor_provenance} if judge.floor_provenance is not None else {}),
     }
 
 
