@@ -135,7 +135,8 @@ class Health(Answer):
 class ServedJudge(Answer):
     """A judge as the asked vertical sees it (contracts §4). Thresholds are resolved for each milestone, on the judge's
     own scale; true for a BOOLEAN judge. `sub_agents` empty: all of them. `version` is the hash of all that decides a
-    score; `config_hash` beside the judges is that of the whole registry."""
+    score; `config_hash` beside the judges is that of the whole registry. Where the floor comes from another source than
+    the threshold, `floor_provenance` says it."""
 
     id: str
     name: str
@@ -155,6 +156,7 @@ class ServedJudge(Answer):
     enabled: bool = True
     sampling_rate: float = 1.0
     version: str
+    floor_provenance: dict[str, Any] | None = None
 
 
 class EvalConfig(Answer):

@@ -132,6 +132,8 @@ class AgainstPeople(FileModel):
     """The correlation of ranks, of the turns as they are; null where all scores are the same."""
     inverted: bool | None
     """Whether the interval lies below zero; null where nobody can tell."""
+    carries_signal: bool | None = None
+    """Whether the interval leaves out zero, which is chance; null where nobody can tell."""
     detectable: float | None
     """The true correlation that would be found with 80 % power; null where none could be."""
     reason: str

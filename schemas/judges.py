@@ -110,29 +110,34 @@ class Calibration(FileModel):
 
 
 class Provenance(FileModel):
-    """Fields that say where a threshold comes from and until when it holds."""
+    """Fields that say where a limit comes from and until when it holds."""
 
     baseline_source: BaselineSource
-    """Where floor and threshold come from (PF-9 FR-3)."""
+    """Where the limit comes from (PF-9 FR-3)."""
     calibration_ref: Text | None = None
     """The calibration's ticket, commit or experiment. Required with jade_calibration."""
     recalibration_due: Day
-    """The day by which the judge is calibrated again: a seed within 90 days, all else within 180 (PF-9 FR-4)."""
+    """The day by which it is derived again: a seed within 90 days, all else within 180 (PF-9 FR-4)."""
     calibration: Calibration | None = None
-    """What the source of the threshold has to state (PF-9 §5.3)."""
+    """What its source has to state (PF-9 §5.3)."""
 
 
-class Drift(FileModel):
+class Drift(Provenance):
     """The limit for KL divergence between calibrations, and where it comes from (PF-9 FR-13)."""
 
     kl_threshold: Annotated[Number, Field(gt=0)]
     """In nats; above it the judge has drifted."""
-    baseline_source: BaselineSource
-    """Where the limit comes from."""
-    calibration_ref: Text | None = None
-    """The calibration's ticket, commit or experiment."""
-    recalibration_due: Day
-    """The day by which the limit is derived again."""
+
+
+class Limits(Provenance):
+    """Where threshold and floor come from. The fields of the file itself say it of both, or of the threshold alone."""
+
+    floor_provenance: Provenance | None = None
+    """Where the floor comes from, if not from where the threshold does."""
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(**{name: getattr(self, name) for name in Provenance.model_fields})
 
 
 __all__ = [
@@ -263,7 +268,7 @@ class NoiseFile(FileModel):
     """One entry a judge; the last one about the judge's version counts."""
 
 
-class RuleFile(Provenance):
+class RuleFile(Limits):
     """A judge of the central registry: `configs/rules/<judge>.yaml`."""
 
     id: Text | None = None
@@ -332,7 +337,7 @@ class RuleFile(Provenance):
         return not self.safety and self.allow_na is not False
 
 
-class VerticalRuleFile(Provenance):
+class VerticalRuleFile(Limits):
     """What a vertical may say of a central judge: `configs/rules/<vertical>/<judge>.yaml` (PF-9 §5.2). Calibration,
     threshold and filter; stricter enforcement; the classification is repeated, never changed."""
 

@@ -23,9 +23,11 @@ APART = 0.1
 
 
 class Kind(StrEnum):
-    """What is derived again: a judge's floor and threshold, the limit of its drift, a category's least agreement."""
+    """What is derived again: a judge's threshold, and floor with it; a floor that has a source of its own; the limit of
+    its drift; a category's least agreement."""
 
     THRESHOLD = "threshold"
+    FLOOR = "floor"
     DRIFT = "drift"
     AGREEMENT = "agreement"
 
@@ -100,7 +102,8 @@ def apart(registry: Registry, stated: Collection[tuple[str, str]]) -> list[Apart
 
 def _apart(seen: list[Judge], milestone: Milestone | None) -> Apart:
     limits = [judge.floor if milestone is None else float(judge.thresholds[milestone]) for judge in seen]
-    own = tuple(Own(judge.vertical, limit, judge.baseline_source) for judge, limit in zip(seen, limits, strict=True))
+    sources = [judge.rests_on[-1 if milestone is None else 0].baseline_source for judge in seen]
+    own = tuple(Own(judge.vertical, limit, source) for judge, limit, source in zip(seen, limits, sources, strict=True))
     low, high = seen[0].score_range
     spread = max(limits) - min(limits)
     return Apart(seen[0].id, milestone, own, spread, spread / (high - low))
@@ -109,7 +112,7 @@ def _apart(seen: list[Judge], milestone: Milestone | None) -> Apart:
 def _of_judges(files: RegistryFiles, within_days: int) -> Iterator[Due]:
     for cited in sourced(files, *BaselineSource):
         stated = cited.stated
-        kind, since = (Kind.DRIFT, None) if cited.path else (Kind.THRESHOLD, started(cited))
+        kind, since = Kind(cited.what), started(cited)
         day = stated.recalibration_due
         status = _status(overdue(stated, files.today) is not None, day, files.today, within_days)
         place = cited.parsed.document

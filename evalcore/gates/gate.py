@@ -201,7 +201,7 @@ def judged(
     """
     _, _, dimension = name.partition(".")
     of = judge.dimensions[dimension] if dimension else judge
-    late = overdue(judge, today)
+    late = [found for one in judge.rests_on if (found := overdue(one, today)) is not None]
     enforced = judge.enforcement[milestone] if enforcement is None or judge.safety else enforcement
     if judge.adjudications and not dimension:
         answers = adjudicated(answers, judge, today)
@@ -211,11 +211,11 @@ def judged(
         scale=judge.score_range,
         boolean=judge.score_type is ScoreType.BOOLEAN,
         version=judge.version,
-        overdue_days=late.days if late is not None and late.provisional else 0,
+        overdue_days=max((one.days for one in late if one.provisional), default=0),
         suspended=suspended,
         suspension=Enforcement.BLOCK if judge.safety else Enforcement.WARN,
         standing=standing(judge, today),
-        recalibration_due=judge.recalibration_due.isoformat(),
+        recalibration_due=min(one.recalibration_due for one in judge.rests_on).isoformat(),
         not_applicable_share=not_applicable_share,
         cut_share=cut_share,
         noise=None if dimension else judge.noise,

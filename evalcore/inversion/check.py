@@ -2,7 +2,8 @@
 
 A judge is inverted when the 95 % interval of Pearson's correlation with people lies below zero. It is undecidable, and
 not fine, where fewer than ten pairs, a constant series, or two series of which no pairing could have been called
-inverted say nothing, and where Spearman's correlation is of the other sign. Slices are reported with p-values adjusted
+inverted say nothing, and where Spearman's correlation is of the other sign. One whose interval has zero in it
+carries no signal, which is a warning. Slices are reported with p-values adjusted
 over all of them, and decide nothing.
 """
 
@@ -78,6 +79,13 @@ class Standing:
         """The true correlation that would be found with 80 % power; None where none could be."""
         return self.found.detectable if self.found.could_be_below_zero else None
 
+    @property
+    def carries_signal(self) -> bool | None:
+        """Whether the interval leaves out zero, which is chance; None where nobody can tell."""
+        if self.found.n < FEWEST or self.found.ci95 is None or self.detectable is None:
+            return None
+        return False if _chance(self.found.ci95) else None if self.inverted is None else True
+
 
 @dataclass(frozen=True)
 class SliceStanding:
@@ -105,14 +113,19 @@ def standing(name: str, found: Correlation) -> Standing:
         upper = interval(found.lowest, found.n)[1]
         least = f"the lowest that these scores can have is {found.lowest:.3f}, with an interval up to {upper:.3f}"
         return Standing(name, found, None, f"undecidable: no pairing of {pairs} could be called inverted: {least}")
+    low, high = found.ci95
+    chance = _chance(found.ci95)
     if found.spearman is not None and found.pearson * found.spearman < 0:
         told = f"Pearson {found.pearson:.3f} and Spearman {found.spearman:.3f} are of opposite sign, over {pairs}"
-        return Standing(name, found, None, f"undecidable: {told}: a few pairs, far off, decide one of them")
-    low, high = found.ci95
+        return Standing(name, found, None, f"undecidable{chance}: {told}: a few pairs, far off, decide one of them")
     told = f"Pearson {found.pearson:.3f}, 95 % {low:.3f} to {high:.3f}, over {pairs}"
     if found.below_zero:
         return Standing(name, found, True, f"inverted: {told}")
-    return Standing(name, found, False, f"not inverted: {told}")
+    return Standing(name, found, False, f"not inverted{chance}: {told}")
+
+
+def _chance(ends: tuple[float, float]) -> str:
+    return ", and no better than chance" if ends[0] <= 0 <= ends[1] else ""
 
 
 def check(judges: Mapping[str, Pairs]) -> list[Standing]:

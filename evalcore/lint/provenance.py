@@ -19,7 +19,7 @@ from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import day_until, near_miss
-from schemas.judges import BaselineSource, Calibration, Drift, Provenance
+from schemas.judges import BaselineSource, Calibration, Provenance
 
 PROVENANCE = Subject("Provenance")
 CADENCE = Subject("Cadence", "PF-9 FR-4")
@@ -44,44 +44,57 @@ LONGEST: Mapping[BaselineSource, int] = {
     BaselineSource.PRODUCTION_DISTRIBUTION: 180,
 }
 """Days from the calibration, or the seed, to the next one. Verticals may shorten them, never lengthen."""
+_LIMITS: Mapping[str, tuple[str, ...]] = {"threshold": (), "floor": ("floor_provenance",), "drift": ("drift",)}
 
 
 @dataclass(frozen=True)
 class Sourced:
-    """Something that cites a source: a rule file, or the drift limit in it."""
+    """Something that cites a source: a rule file for its `threshold`, or the `floor` or limit of `drift` in it."""
 
     parsed: Parsed[Any]
+    what: str
     path: FieldPath
     judge: str
-    stated: Provenance | Drift
+    stated: Provenance
     vertical: str | None = None
 
     @property
     def calibration(self) -> Calibration:
-        found = self.stated.calibration if isinstance(self.stated, Provenance) else None
-        return found or Calibration()
+        return self.stated.calibration or Calibration()
 
-    def field(self, name: str) -> FieldPath:
-        return (*self.path, name)
+    @property
+    def name(self) -> str:
+        return f"the {self.what} limit of {self.judge}" if self.path else self.judge
+
+    def field(self, *names: str) -> FieldPath:
+        return (*self.path, *names)
 
 
-def sourced(files: RegistryFiles, *sources: BaselineSource, drift: bool = True) -> Iterator[Sourced]:
-    """Yields everything that cites one of these sources; without drift limits where `drift` is false."""
+def sourced(files: RegistryFiles, *sources: BaselineSource) -> Iterator[Sourced]:
+    """Yields everything that cites one of these sources."""
     for vertical, judge, rule in files.every_rule():
-        model = rule.model
-        if model.baseline_source in sources:
-            yield Sourced(rule, (), judge, model, vertical)
-        limit = getattr(model, "drift", None)
-        if drift and limit is not None and limit.baseline_source in sources:
-            yield Sourced(rule, ("drift",), judge, limit, vertical)
+        for what, path in _LIMITS.items():
+            stated = getattr(rule.model, path[0]) if path else rule.model
+            if stated is not None and stated.baseline_source in sources:
+                yield Sourced(rule, what, path, judge, stated, vertical)
 
 
 def _missing(files: RegistryFiles, find: Find, source: BaselineSource, needed: dict[str, str]) -> Iterator[Finding]:
-    for cited in sourced(files, source, drift=False):
+    for cited in sourced(files, source):
         for name, what in needed.items():
             if getattr(cited.calibration, name) is None:
-                message = f"{cited.judge} cites {source} and does not state {name}"
-                yield find(cited.parsed, ("calibration", name), message, f"add calibration.{name}: {what}")
+                message = f"{cited.name} cites {source} and does not state {name}"
+                yield find(cited.parsed, cited.field("calibration", name), message, f"add calibration.{name}: {what}")
+
+
+@PROVENANCE.warning("PF-9 FR-13")
+def drift_limit_stated(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A judge states how far its scores may move between calibrations: without a limit nothing can say that it
+    drifted."""
+    for judge, rule in files.rules.items():
+        if rule.model.drift is None:
+            fix = "add drift: {kl_threshold: …} with the fields of a source, as the threshold has them"
+            yield find(rule, ("drift",), f"{judge} has no limit of drift", fix)
 
 
 @PROVENANCE.error("PF-9 FR-3, §5.3")
@@ -93,12 +106,12 @@ def jade_is_cited(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 @PROVENANCE.error("PF-9 §5.3")
 def jade_traces(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A JADE calibration rests on at least 200 annotated traces."""
-    for cited in sourced(files, BaselineSource.JADE_CALIBRATION, drift=False):
+    for cited in sourced(files, BaselineSource.JADE_CALIBRATION):
         traces = cited.calibration.traces
         if traces is not None and traces < LEAST_TRACES:
-            message = f"{traces} annotated traces are too few for a JADE calibration of {cited.judge}"
+            message = f"{traces} annotated traces are too few for a JADE calibration of {cited.name}"
             fix = f"annotate {LEAST_TRACES} or more, or cite provisional_seed until then"
-            yield find(cited.parsed, ("calibration", "traces"), message, fix)
+            yield find(cited.parsed, cited.field("calibration", "traces"), message, fix)
 
 
 @PROVENANCE.error("PC5 §5.2")
@@ -106,19 +119,19 @@ def jade_reference(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """What cites jade_calibration has a `calibration_ref`."""
     for cited in sourced(files, BaselineSource.JADE_CALIBRATION):
         if cited.stated.calibration_ref is None or not cited.stated.calibration_ref.strip():
-            message = f"{cited.judge} cites a JADE calibration and does not say which"
+            message = f"{cited.name} cites a JADE calibration and does not say which"
             yield find(cited.parsed, cited.field("calibration_ref"), message, "add its ticket or document")
 
 
 @PROVENANCE.error("PF-9 §5.3, FR-10")
 def jade_agreement(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A JADE calibration found the judge to agree with people: a negative agreement is an inverted judge."""
-    for cited in sourced(files, BaselineSource.JADE_CALIBRATION, drift=False):
+    for cited in sourced(files, BaselineSource.JADE_CALIBRATION):
         agreement = cited.calibration.agreement
         if agreement is not None and not agreement.value > 0:
             message = f"{cited.judge} agrees with people by {agreement.value:g}: it is inverted, or says nothing"
             fix = "rewrite its prompt and calibrate again, or remove the judge"
-            yield find(cited.parsed, ("calibration", "agreement", "value"), message, fix)
+            yield find(cited.parsed, cited.field("calibration", "agreement", "value"), message, fix)
 
 
 @PROVENANCE.error("PF-9 FR-3, §5.3")
@@ -130,17 +143,19 @@ def production_is_declared(files: RegistryFiles, find: Find) -> Iterator[Finding
 @PROVENANCE.error("PF-9 §5.3")
 def production_window(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """The window of a production distribution is at least 7 days."""
-    for cited in sourced(files, BaselineSource.PRODUCTION_DISTRIBUTION, drift=False):
+    for cited in sourced(files, BaselineSource.PRODUCTION_DISTRIBUTION):
         days = cited.calibration.window_days
         if days is not None and days < LEAST_WINDOW_DAYS:
-            message = f"a window of {days} days is too short for {cited.judge}"
-            yield find(cited.parsed, ("calibration", "window_days"), message, "30 is the default, 7 the least")
+            message = f"a window of {days} days is too short for {cited.name}"
+            yield find(
+                cited.parsed, cited.field("calibration", "window_days"), message, "30 is the default, 7 the least"
+            )
 
 
 @PROVENANCE.error("PF-9 §5.3")
 def seed_is_needed(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A provisional seed holds only while there is no JADE round or production distribution for the judge."""
-    for cited in sourced(files, BaselineSource.PROVISIONAL_SEED, drift=False):
+    for cited in sourced(files, BaselineSource.PROVISIONAL_SEED):
         stated = cited.calibration
         better = None
         if all(getattr(stated, name) is not None for name in JADE_FIELDS) and (stated.traces or 0) >= LEAST_TRACES:
@@ -148,29 +163,30 @@ def seed_is_needed(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         elif all(getattr(stated, name) is not None for name in PRODUCTION_FIELDS):
             better = BaselineSource.PRODUCTION_DISTRIBUTION
         if better is not None:
-            message = f"{cited.judge} cites a seed, yet its calibration states all that {better} requires"
-            yield find(cited.parsed, ("baseline_source",), message, f"write `baseline_source: {better}`")
+            message = f"{cited.name} cites a seed, yet its calibration states all that {better} requires"
+            yield find(cited.parsed, cited.field("baseline_source"), message, f"write `baseline_source: {better}`")
 
 
 @PROVENANCE.error("PF-9 FR-3, FR-4")
 def calibration_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """The day of a calibration or a seed has come."""
     tomorrow = files.today + timedelta(days=1)  # where the sun rises earlier, it has come
-    for cited in sourced(files, *BaselineSource, drift=False):
+    for cited in sourced(files, *BaselineSource):
         for name in ("calibrated_on", "seeded_on"):
             day = getattr(cited.calibration, name)
             if day is not None and day > tomorrow:
-                yield find(cited.parsed, ("calibration", name), f"{day} has not come yet", "write the day it was done")
+                path = cited.field("calibration", name)
+                yield find(cited.parsed, path, f"{day} has not come yet", "write the day it was done")
 
 
 @PROVENANCE.error("PF-9 FR-3, FR-4")
 def calibration_day_stated(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A calibration says on which day it was made, and a seed on which it was set: the cadence counts from there."""
-    for cited in sourced(files, *BaselineSource, drift=False):
+    for cited in sourced(files, *BaselineSource):
         name = "seeded_on" if cited.stated.baseline_source is BaselineSource.PROVISIONAL_SEED else "calibrated_on"
         if getattr(cited.calibration, name) is None:
-            message = f"{cited.judge} does not say on which day its {cited.stated.baseline_source} was made"
-            yield find(cited.parsed, ("calibration", name), message, f"add calibration.{name}")
+            message = f"{cited.name} does not say on which day its {cited.stated.baseline_source} was made"
+            yield find(cited.parsed, cited.field("calibration", name), message, f"add calibration.{name}")
 
 
 def started(cited: Sourced) -> date | None:
@@ -211,7 +227,7 @@ def calibration_cadence(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 @CADENCE.error()
 def due_after_calibration(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A recalibration is due after the calibration that it renews."""
-    for cited in sourced(files, *BaselineSource, drift=False):
+    for cited in sourced(files, *BaselineSource):
         since = started(cited)
         if since is not None and cited.stated.recalibration_due <= since:
             message = f"{cited.stated.recalibration_due} is not after {since}, the day of the calibration"
@@ -224,8 +240,7 @@ def recalibration_overdue(files: RegistryFiles, find: Find) -> Iterator[Finding]
     for cited in sourced(files, *BaselineSource):
         late = overdue(cited.stated, files.today)
         if late is not None:
-            what = "drift limit of " if cited.path else ""
-            message = f"recalibration of the {what}{cited.judge} was due {late.days} days ago"
+            message = f"recalibration of {cited.name} was due {late.days} days ago"
             if late.provisional:
                 message += ": a provisional seed past due warns at pre_merge and blocks at pre_ramp and pre_full"
             fix = "calibrate again and write where the new threshold comes from"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from evalcore.registry import enforcement, thresholds
 from evalcore.registry.files import RegistryFiles
@@ -21,9 +21,11 @@ from schemas.judges import (
     Filter,
     Milestone,
     Noise,
+    Provenance,
     RuleFile,
     Score,
     ScoreType,
+    VerticalRuleFile,
     judge_id,
     score_range,
 )
@@ -77,6 +79,9 @@ class Judge:
     calibration_ref: str | None
     calibration: Calibration | None
     recalibration_due: date
+    rests_on: tuple[Provenance, ...]
+    """Where its thresholds come from, then its floor: a vertical's file of those that it states, else the central one.
+    The four fields above are the first's."""
     version: str
     """The hash of all that decides a score: rubric, model, parameters, bindings."""
     dimensions: Mapping[str, Limits] = field(default_factory=dict)
@@ -90,6 +95,12 @@ class Judge:
     @property
     def safety(self) -> bool:
         return self.classification is Classification.SAFETY_REFUSAL
+
+    @property
+    def floor_provenance(self) -> dict[str, Any] | None:
+        """Where the floor comes from, as JSON; None where the threshold does as well."""
+        of = self.rests_on[-1]
+        return of.model_dump(mode="json", exclude_none=True) if of != self.rests_on[0] else None
 
     @property
     def fires(self) -> bool:
@@ -124,7 +135,8 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
     rule = files.rules[name].model
     own_file = files.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
-    provenance = own or rule
+    rests_on = _rests_on(rule, own)
+    provenance = rests_on[0]
     floor = rule.floor if own is None or own.floor is None else own.floor
     tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
     sources = [
@@ -166,7 +178,18 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
         drift=own.drift if own and own.drift else rule.drift,
+        rests_on=rests_on,
     )
+
+
+def _rests_on(rule: RuleFile, own: VerticalRuleFile | None) -> tuple[Provenance, ...]:
+    stated = thresholds.Stated.of("", own.threshold if own else None)
+    own_at = [stated.at(milestone) is not None for milestone in Milestone]
+    central = not all(own_at) or bool(rule.dimensions)  # no vertical states a dimension's
+    of_floor = own if own is not None and own.floor is not None else rule
+    its_own = any(own_at) or of_floor is rule  # what it says, even where it states no limit
+    of_thresholds = [one.provenance for one, holds in ((own, its_own), (rule, central)) if one and holds]
+    return (*of_thresholds, of_floor.floor_provenance or of_floor.provenance)
 
 
 def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: RuleFile) -> thresholds.Resolved:
@@ -203,15 +226,6 @@ def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-class HasCadence(Protocol):
-    """A rule file, a drift limit, or a judge of the registry."""
-
-    @property
-    def baseline_source(self) -> BaselineSource: ...
-    @property
-    def recalibration_due(self) -> date: ...
-
-
 @dataclass(frozen=True)
 class Overdue:
     """A recalibration that is `days` late, and what gates do about it."""
@@ -225,22 +239,22 @@ class Overdue:
         return self.baseline_source is BaselineSource.PROVISIONAL_SEED
 
 
-def overdue(judge: HasCadence, today: date) -> Overdue | None:
+def overdue(stated: Provenance, today: date) -> Overdue | None:
     """Tells how late a recalibration is; None until the day after `recalibration_due`. A seed past due warns at
     pre_merge and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
-    days = (today - judge.recalibration_due).days
+    days = (today - stated.recalibration_due).days
     if days <= 0:
         return None
     warns = dict.fromkeys(Milestone, Enforcement.WARN)
-    if judge.baseline_source is not BaselineSource.PROVISIONAL_SEED:
-        return Overdue(days, judge.baseline_source, warns)
+    if stated.baseline_source is not BaselineSource.PROVISIONAL_SEED:
+        return Overdue(days, stated.baseline_source, warns)
     blocks = {Milestone.PRE_RAMP: Enforcement.BLOCK, Milestone.PRE_FULL: Enforcement.BLOCK}
-    return Overdue(days, judge.baseline_source, {**warns, **blocks})
+    return Overdue(days, stated.baseline_source, {**warns, **blocks})
 
 
-def standing(judge: HasCadence, today: date) -> JudgeStanding:
-    """Tells what a judge's limits rest on today, as every verdict says it (PF-9 FR-3, FR-4)."""
-    if overdue(judge, today) is not None:
+def standing(judge: Judge, today: date) -> JudgeStanding:
+    """Tells what a judge's limits rest on today, as every verdict says it (PF-9 FR-3, FR-4): the weakest of them."""
+    if any(overdue(one, today) is not None for one in judge.rests_on):
         return JudgeStanding.OVERDUE
-    seed = judge.baseline_source is BaselineSource.PROVISIONAL_SEED
+    seed = any(one.baseline_source is BaselineSource.PROVISIONAL_SEED for one in judge.rests_on)
     return JudgeStanding.PROVISIONAL if seed else JudgeStanding.CALIBRATED

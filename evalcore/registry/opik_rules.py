@@ -190,6 +190,7 @@ def carried(judge: Judge, vertical: str) -> dict[str, Any]:
         "calibration_ref": judge.calibration_ref,
         "calibration": calibration,
         "recalibration_due": str(judge.recalibration_due),
+        **({"floor_provenance": judge.floor_provenance} if judge.floor_provenance is not None else {}),
     }
 
 

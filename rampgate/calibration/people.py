@@ -122,7 +122,7 @@ def against_people(lines: Sequence[Mapping[str, Any]]) -> list[AgainstPeople]:
         AgainstPeople(
             judge_id=one.name, n=len(by_judge[one.name]), effective_n=one.found.n, pearson=one.found.pearson,
             pearson_ci95=one.found.ci95, spearman=one.found.spearman, inverted=one.inverted,
-            detectable=one.detectable, reason=one.reason,
+            carries_signal=one.carries_signal, detectable=one.detectable, reason=one.reason,
         )
         for one in found
     ]  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from evalcore.calibration.floors import often_breached
 from rampgate.calibration.difference import difference, told
+from rampgate.report.checks import against_people
 from rampgate.report.page import Cell, Report, Section, html, markdown
 from schemas.calibration_cycle import Cycle
 
 REPORT, PAGE = "report.md", "report.html"
-RESULTS = {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: Cell("nobody can tell", "warn")}
 
 
 def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
@@ -19,7 +19,7 @@ def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
 
 
 def report_of(cycle: Cycle, before: Cycle | None = None) -> Report:
-    decide = [f"{one.judge_id}: {one.reason}" for one in cycle.inversion if one.inverted is not False]
+    decide = [f"{one.judge_id}: {one.reason}" for one in cycle.inversion if against_people(vars(one)).tone != "pass"]
     decide += [f"{one.judge_id}: no floor: {one.reason}" for one in cycle.floors if not one.proposed]
     breached = {one.judge_id: often_breached(one.floor, one.breach_probability) for one in cycle.floors if one.proposed}
     decide += [f"{judge}: {said}" for judge, said in breached.items() if said]
@@ -66,7 +66,7 @@ def _agreement(cycle: Cycle) -> Section:
 def _inversion(cycle: Cycle) -> Section:
     heads = ("Judge", "n", "Pearson", "95 %", "Spearman", "Result", "Detectable")
     rows = [
-        (one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman, RESULTS[one.inverted], one.detectable)
+        (one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman, against_people(vars(one)), one.detectable)
         for one in cycle.inversion
     ]
     return Section("Judges against people", heads, rows)

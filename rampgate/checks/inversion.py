@@ -38,6 +38,7 @@ from schemas.manifests import Composite
 
 VERDICTS = {True: CheckVerdict.SUSPENDED, False: CheckVerdict.PASSED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "[red]inverted[/]", False: "[green]not inverted[/]", None: "[yellow]undecidable[/]"}
+CHANCE = "[yellow]no better than chance[/]"
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,13 @@ def numbers(found: Correlation) -> dict[str, Any]:
 
 def told(one: Standing) -> dict[str, Any]:
     """What documents have of a judge or a composite."""
-    return {**numbers(one.found), "inverted": one.inverted, "detectable": one.detectable, "reason": one.reason}
+    found = {**numbers(one.found), "inverted": one.inverted, "carries_signal": one.carries_signal}
+    return {**found, "detectable": one.detectable, "reason": one.reason}
+
+
+def result(one: Standing) -> str:
+    """The same as a cell of a table."""
+    return CHANCE if (one.inverted, one.carries_signal) == (False, False) else RESULTS[one.inverted]
 
 
 def slice_told(one: SliceStanding) -> dict[str, Any]:
@@ -179,10 +186,10 @@ def _show(done: InversionRun) -> None:
     console = Console(highlight=False)
     table = make_table("Judges against people", "Judge", ">n", ">Pearson", "95 %", ">Spearman", ">Detectable", "Result")
     for one in (*done.judges, *done.composites):
-        table.add_row(plain(one.name), *_cells(one.found), _figure(one.detectable), RESULTS[one.inverted])
+        table.add_row(plain(one.name), *_cells(one.found), _figure(one.detectable), result(one))
     console.print(table)
     for one in (*done.judges, *done.composites):
-        if one.inverted is not False:
+        if one.inverted is not False or one.carries_signal is False:
             console.print(f"{plain(one.name)}: {plain(one.reason, 400)}")
     if done.slices:
         heads = ("Judge", "Slice", ">n", ">Pearson", "95 %", ">Spearman", ">Holm's p", "Result")

@@ -34,7 +34,7 @@ from evalcore.stats.correlation import Correlation
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
 from rampgate.checks.drift import registry_or_none
-from rampgate.checks.inversion import RESULTS, VERDICTS, composites_of, numbers, slice_told, told
+from rampgate.checks.inversion import VERDICTS, composites_of, numbers, result, slice_told, told
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.ci_gate.inputs import BadFile
@@ -297,10 +297,8 @@ def _show(found: Sequence[Held], composites: Sequence[Standing]) -> None:
         ends = " to ".join(f"{end:.3f}" for end in of["pearson_ci95"] or ())
         cells = [f"{of[name]:.3f}" if of[name] is not None else "" for name in ("pearson", "spearman")]
         day = held.date().isoformat() if held is not None else ""
-        table.add_row(
-            plain(standing_.name), f"{n:,}", cells[0], ends, cells[1], RESULTS[standing_.inverted], day
-        )  # fmt: skip
+        table.add_row(plain(standing_.name), f"{n:,}", cells[0], ends, cells[1], result(standing_), day)
     console.print(table)
     for one in found:
-        if one.found.inverted is not False or one.overdue:
+        if one.found.inverted is not False or one.found.carries_signal is False or one.overdue:
             console.print(f"{plain(one.judge.id)}: {plain(one.found.reason, 600)}")

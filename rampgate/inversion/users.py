@@ -124,6 +124,7 @@ def _told(one: UserFinding) -> dict[str, Any]:
         "against": one.against,
         "weeks_in_a_row": one.weeks_in_a_row,
         "inverted": inverted(one),
+        "carries_signal": one.standing.carries_signal,
         "detectable": one.standing.detectable,
         "reason": one.standing.reason,
     }

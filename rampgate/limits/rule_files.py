@@ -15,18 +15,20 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from evalcore.lint.limits import number, platform
+from evalcore.lint.limits import number, platform, platform_threshold, stated
 from evalcore.registry import disk
 from evalcore.registry.files import RegistryFiles, Tree
+from evalcore.registry.thresholds import Stated
 from evalcore.validation import checked
 from evalcore.yaml.editing import NotEditable, edited
 from evalcore.yaml.findings import Finding, Severity
+from evalcore.yaml.loader import Parsed
 from rampgate.console import Failure, plain
 from rampgate.registry.file_writer import replacing
 from rampgate.registry.view import require_vertical
-from schemas.judges import BaselineSource, Milestone, Score, Thresholds, judge_id
+from schemas.judges import BaselineSource, Milestone, Provenance, Score, Thresholds, VerticalRuleFile, judge_id
 
-DAYS = ("seeded_on", "calibrated_on")
+DAYS = ("seeded_on", "calibrated_on", "recalibration_due")
 _SCHEMA = "# yaml-language-server: $schema=../../../docs/schemas/vertical-rule-file.json"
 
 
@@ -46,9 +48,14 @@ class NewLimits:
     kl_threshold: float | None = None
 
     @property
-    def calibration(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         seed = self.source is BaselineSource.PROVISIONAL_SEED
-        return {**self.facts, "seeded_on" if seed else "calibrated_on": self.set_on}
+        return {
+            "baseline_source": self.source.value,
+            "calibration_ref": self.calibration_ref,
+            "recalibration_due": self.due,
+            "calibration": {**self.facts, "seeded_on" if seed else "calibrated_on": self.set_on},
+        }
 
 
 @dataclass(frozen=True)
@@ -71,21 +78,41 @@ def fields_of(new: NewLimits, threshold: Thresholds | None = None) -> dict[str, 
     """Returns the fields of a rule file, in the order in which files have them. `threshold` stands for the one derived
     where a vertical's is another one at some milestone."""
     own = new.threshold if threshold is None else threshold
-    drift = {
-        "kl_threshold": new.kl_threshold,
-        "baseline_source": new.source.value,
-        **({"calibration_ref": new.calibration_ref} if new.calibration_ref is not None else {}),
-        "recalibration_due": new.due,
-    }
+    drift = _stated({"kl_threshold": new.kl_threshold, **new.provenance})
     return {
         **({"floor": new.floor} if new.floor is not None else {}),
-        "baseline_source": new.source.value,
-        "calibration_ref": new.calibration_ref,
-        "recalibration_due": new.due,
-        "calibration": new.calibration,
+        **new.provenance,
         **({"threshold": own} if own is not None else {}),
         **({"drift": drift} if new.kl_threshold is not None else {}),
     }
+
+
+def _beside(files: RegistryFiles, new: NewLimits, own: Parsed[VerticalRuleFile] | None) -> dict[str, Any]:
+    """The same for a file that states limits already: what is not derived keeps its source and its days."""
+    judge, data = judge_id(new.judge), own.document.data if own is not None else {}
+    threshold = own.model.threshold if own is not None else None
+    before = {name: data.get(name) for name in Provenance.model_fields}
+    other = own is not None and _undated(before) != _undated(new.provenance)
+    if new.floor is None:
+        of_floor = data.get("floor_provenance") or (_stated(before) if other else None)
+        fields = fields_of(new, _threshold(files, judge, new.threshold))
+        return {**fields, "floor_provenance": of_floor if "floor" in data else None}
+    fields = fields_of(new, _raised(files, judge, threshold, new.floor))
+    if other and any(number(value) >= new.floor for *_, value in stated(threshold)):
+        return {**fields, **before, "floor_provenance": _stated(new.provenance)}
+    return {**fields, "floor_provenance": None}
+
+
+def _raised(files: RegistryFiles, judge: str, threshold: Thresholds | None, floor: float) -> Thresholds | None:
+    """A vertical's threshold with what lies below the floor raised to it; None where nothing does."""
+    own = Stated.of("", threshold)
+    held = {milestone: own.at(milestone) for milestone in Milestone}
+    of_all = {at: platform_threshold(files, judge, at) if value is None else value for at, value in held.items()}
+    low = [milestone for milestone, value in of_all.items() if value is not None and number(value) < floor]
+    if len(low) in (0, len(Milestone)):
+        return floor if low else None
+    kept = threshold.items() if isinstance(threshold, Mapping) else ()
+    return {**{name: value for name, value in kept if number(value) >= floor}, **dict.fromkeys(low, floor)}
 
 
 def below_the_platform(files: RegistryFiles, new: NewLimits) -> str:
@@ -151,11 +178,12 @@ def _changed(tree: Tree, files: RegistryFiles, vertical: str, new: NewLimits) ->
     if before and own is None:
         raise Failure(f"{path}: can't be read; `rampgate rules validate` shows why")
     if own is not None:
-        better = BaselineSource.PROVISIONAL_SEED
-        if new.source is better and own.model.baseline_source is not better:
-            raise Failure(f"{path}: has a {own.model.baseline_source}; a seed is for a judge that has none (PF-9 §5.3)")
-    wanted = fields_of(new, _threshold(files, judge, new.threshold))
-    if own is not None and _same_evidence(own.document.data, wanted):
+        seed = BaselineSource.PROVISIONAL_SEED
+        for one in (own.model, own.model.floor_provenance) if new.source is seed else ():
+            if one is not None and one.baseline_source is not seed:
+                raise Failure(f"{path}: has a {one.baseline_source}; a seed is for a judge that has none (PF-9 §5.3)")
+    wanted = _beside(files, new, own)
+    if own is not None and _undated({name: own.document.data.get(name) for name in wanted}) == _undated(wanted):
         return name, None
     head = before or _head(files, vertical, judge).encode()
     try:
@@ -185,14 +213,15 @@ def _threshold(files: RegistryFiles, judge: str, derived: float | None) -> Thres
     return each
 
 
-def _same_evidence(stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    def told(fields: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {name: fields.get(name) for name in wanted if name not in ("recalibration_due", "calibration", "drift")}
-        facts = {name: value for name, value in (fields.get("calibration") or {}).items() if name not in DAYS}
-        limit = (fields.get("drift") or {}).get("kl_threshold") if "drift" in wanted else None
-        return {**kept, "calibration": facts, "drift": limit}
+def _stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
-    return told(stated) == told(wanted)
+
+def _undated(value: Any) -> Any:
+    """The same without the days on which limits were made and are due."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _undated(one) for name, one in value.items() if name not in DAYS and one is not None}
 
 
 def _head(files: RegistryFiles, vertical: str, judge: str) -> str:

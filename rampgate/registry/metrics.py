@@ -55,7 +55,7 @@ def overdue_judges(registry: Registry, today: date) -> dict[str, bool]:
     """By judge, whether its limits or that of its drift are past due, the platform's or a vertical's (PF-9 §10.2)."""
     found: dict[str, bool] = {}
     for judge in every_view(registry):
-        late = any(one is not None and overdue(one, today) is not None for one in (judge, judge.drift))
+        late = any(one is not None and overdue(one, today) is not None for one in (*judge.rests_on, judge.drift))
         found[judge.id] = found.get(judge.id, False) or late
     return found
 

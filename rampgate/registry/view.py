@@ -77,6 +77,7 @@ def served(judge: Judge) -> ServedJudge:
         enabled=rule.enabled,
         sampling_rate=float(rule.sampling_rate),
         version=judge.version,
+        floor_provenance=judge.floor_provenance,
     )
 
 

@@ -20,11 +20,10 @@ def inversion_report(told: Told) -> Report:
     heads = ("n", "Pearson", "95 %", "Spearman", "Result")
     judged = ("Judge", *heads, "Detectable", "Why")
     dated = any("held_at" in one for one in told["judges"])
-    results = {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}
 
     def row(one: Told, *about: Value) -> list[Value]:
         numbers = (one["n"], one["pearson"], one["pearson_ci95"], one["spearman"])
-        return [*about, *numbers, results[one["inverted"]]]
+        return [*about, *numbers, against_people(one)]
 
     judges = [
         [*row(one, one["judge_id"]), one["detectable"], one["reason"], *([_held(one)] if dated else [])]
@@ -34,6 +33,9 @@ def inversion_report(told: Told) -> Report:
     slices = [[*row(one, one["judge_id"], f"{one['field']}: {one['value']}"), one["holm_p"]] for one in told["slices"]]
     whole = [one["inverted"] for one in (*told["judges"], *told["composites"])]
     result, tone = _result(whole, True, "inverted")
+    chance = sum(one["carries_signal"] is False for one in (*told["judges"], *told["composites"]))
+    if chance:
+        result, tone = f"{result}, {chance} no better than chance", "fail" if tone == "fail" else "warn"
     if overdue := told.get("overdue_count"):
         result, tone = f"{result}, {overdue} overdue", "fail" if tone == "fail" else "warn"
     return Report(
@@ -46,6 +48,13 @@ def inversion_report(told: Told) -> Report:
             *_if_any(Section("By slice, which decides nothing", ("Judge", "Slice", *heads, "Holm's p"), slices)),
         ],
     )
+
+
+def against_people(told: Told) -> Cell:
+    """What a report says of a judge's scores beside people's."""
+    if told["inverted"] is False and told.get("carries_signal") is False:
+        return Cell("not inverted, and no better than chance", "warn")
+    return {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}[told["inverted"]]
 
 
 def drift_report(told: Told) -> Report:

@@ -24,7 +24,8 @@ def show_judges(judges: Sequence[ServedJudge], title: str, today: date) -> None:
     table = make_table(plain(title), "Judge", *heads)
     table.columns[0].no_wrap = table.columns[-1].no_wrap = True
     for judge in judges:
-        due, safety = str(judge.recalibration_due), judge.classification is Classification.SAFETY_REFUSAL
+        safety, of_floor = judge.classification is Classification.SAFETY_REFUSAL, judge.floor_provenance or {}
+        due = min(str(judge.recalibration_due), of_floor.get("recalibration_due", str(date.max)))
         table.add_row(
             plain(judge.id) if judge.enabled else f"[dim]{plain(judge.id)} (off)[/]",
             "[bold]safety[/]" if safety else "quality",
@@ -34,7 +35,7 @@ def show_judges(judges: Sequence[ServedJudge], title: str, today: date) -> None:
             f"{judge.tolerance:g}",
             _each(judge.enforcement[milestone] for milestone in Milestone),
             plain(judge.baseline_source + (f", {judge.calibration_ref}" if judge.calibration_ref else "")),
-            f"[red]{due} (overdue)[/]" if judge.recalibration_due < today else due,
+            f"[red]{due} (overdue)[/]" if due < str(today) else due,
         )
     console = Console()
     console.width = console.width if console.is_terminal else WIDE

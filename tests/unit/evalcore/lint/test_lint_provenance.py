@@ -44,9 +44,73 @@ def production(due: str = "2027-04-30", **more: str | None) -> str:
     )
 
 
-def drift(source: str, due: str, reference: str = "PLT-596") -> str:
-    fields = f"kl_threshold: 0.1, baseline_source: {source}, recalibration_due: {due}"
-    return f"drift: {{{fields}{f', calibration_ref: {reference}' if reference else ''}}}"
+def drift(source: str, due: str, reference: str = "PLT-596", stated: str = "null") -> str:
+    fields = f"kl_threshold: 0.1, baseline_source: {source}, recalibration_due: {due}, calibration: {stated}"
+    return f"drift: {{{fields}, calibration_ref: {reference or 'null'}}}"
+
+
+def of(limit: str, source: str, due: str = "2027-04-30", *, stated: dict[str, str], **more: str | None) -> str:
+    """A limit of the file that has a source of its own."""
+    own = f"baseline_source: {source}, calibration_ref: PLT-596, recalibration_due: {due}"
+    number = "kl_threshold: 0.1, " if limit == "drift" else ""
+    if limit != "drift":
+        more = {"seeded_on": None, **more}  # nothing is laid over
+    return f"{limit}: {{{number}{own}, calibration: {calibration(stated, **more)}}}"
+
+
+def own_source(limit: str) -> list[Case]:
+    """What a threshold's source has to state, asked of another limit of the file."""
+    seeded = {"seeded_on": "2026-11-20"}
+
+    def case(check: str, fails: str, at: str, holds: str) -> Case:
+        return Case(
+            check,
+            {QUALITY: fails},
+            f"{QUALITY}: {limit}.{at}",
+            {QUALITY: holds},
+            (f"the {limit.split('_')[0]} limit of",) if check in ("jade-is-cited", "recalibration-overdue") else (),
+        )
+
+    def made(source: str, due: str = "2027-04-30", **more: str | None) -> str:
+        return of(limit, source, due, stated=PRODUCTION_FIELDS if "production" in source else JADE_FIELDS, **more)
+
+    sound, produced = made("jade_calibration"), made("production_distribution")
+    seed = of(limit, "provisional_seed", "2027-02-18", stated={}, **seeded)
+    return [
+        *(
+            case("jade-is-cited", made("jade_calibration", **{name: None}), f"calibration.{name}", sound)
+            for name in ("ticket", "report", "traces", "agreement", "inverted_findings")
+        ),
+        case("jade-traces", made("jade_calibration", traces="199"), "calibration.traces", sound),
+        case(
+            "jade-agreement",
+            made("jade_calibration", agreement="{metric: cohen_kappa, value: -0.1}"),
+            "calibration.agreement.value",
+            sound,
+        ),
+        case("production-is-declared", made("production_distribution", sigma=None), "calibration.sigma", produced),
+        case(
+            "production-window", made("production_distribution", window_days="6"), "calibration.window_days", produced
+        ),
+        case(
+            "seed-is-needed",
+            of(limit, "provisional_seed", "2027-02-18", stated=JADE_FIELDS, **seeded),
+            "baseline_source",
+            seed,
+        ),
+        case(
+            "calibration-days", made("jade_calibration", calibrated_on="2027-01-01"), "calibration.calibrated_on", sound
+        ),
+        case(
+            "calibration-day-stated", made("jade_calibration", calibrated_on=None), "calibration.calibrated_on", sound
+        ),
+        case(
+            "seed-cadence", of(limit, "provisional_seed", "2027-02-19", stated={}, **seeded), "recalibration_due", seed
+        ),
+        case("calibration-cadence", made("jade_calibration", "2027-05-01"), "recalibration_due", sound),
+        case("due-after-calibration", made("jade_calibration", "2026-11-01"), "recalibration_due", sound),
+        case("recalibration-overdue", made("jade_calibration", "2026-11-20"), "recalibration_due", sound),
+    ]
 
 
 CASES = [
@@ -145,9 +209,12 @@ CASES = [
         f"{OVERLAY}: recalibration_due",
         {OVERLAY: "{recalibration_due: 2027-02-19, calibration: null}"},
     ),
+    *own_source("drift"),
+    *own_source("floor_provenance"),
+    Case("drift-limit-stated", {QUALITY: "drift: null"}, f"{QUALITY}: drift", severity=Severity.WARNING),
     Case(
         "seed-cadence",
-        {QUALITY: drift("provisional_seed", "2027-02-20")},
+        {QUALITY: drift("provisional_seed", "2027-02-20")},  # no day of the seed: today is the latest
         f"{QUALITY}: drift.recalibration_due",
         {QUALITY: drift("provisional_seed", "2027-02-19")},
     ),
@@ -201,7 +268,7 @@ CASES = [
         {QUALITY: drift("provisional_seed", "2026-11-20")},
         f"{QUALITY}: drift.recalibration_due",
         {QUALITY: drift("provisional_seed", "2026-11-21")},
-        ("drift limit",),
+        ("the drift limit of helpfulness",),
     ),
 ]
 

@@ -39,6 +39,12 @@ variables:
   online: {input: "input.messages[-1].content", output: "output.messages[-1].content"}
   playground: {input: metadata.item.input, output: output.output}
 prompt: "Rate {{output}} as an answer to {{input}}."
+drift:
+  kl_threshold: 0.1
+  baseline_source: provisional_seed
+  calibration_ref: PLT-1
+  recalibration_due: 2027-02-18
+  calibration: {seeded_on: 2026-11-20}
 floor: 2
 tolerance: 0.2
 threshold: 4
@@ -65,6 +71,12 @@ variables:
   online: {input: "input.messages[-1].content", output: "output.messages[-1].content"}
   playground: {input: metadata.item.input, output: output.output}
 prompt: "Rate {{output}} as an answer to {{input}}."
+drift:
+  kl_threshold: 0.1
+  baseline_source: provisional_seed
+  calibration_ref: PLT-1
+  recalibration_due: 2027-02-18
+  calibration: {seeded_on: 2026-11-20}
 floor: 0.9
 tolerance: 0
 threshold: 0.95

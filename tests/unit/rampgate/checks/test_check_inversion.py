@@ -83,6 +83,28 @@ def test_judges_that_agree_with_people_end_with_0_and_one_that_nobody_can_tell_w
     assert (code, json.loads(out)["judges"][0]["inverted"]) == (1, None)
 
 
+def test_pf9_fr10_a_judge_of_noise_carries_no_signal_which_is_a_warning(check: Run, tmp_path: Path) -> None:
+    noise, report = jsonl(tmp_path / "noise.jsonl", *scored([0.02, 0.5, -0.5])), tmp_path / "report.md"
+    code, out, _ = check("inversion", noise, "--json", "--report", report)
+    judges = json.loads(out)["judges"]
+    low, high = judges[0]["pearson_ci95"]
+    assert low < 0 < high
+    assert [(one["inverted"], one["carries_signal"]) for one in judges] == [(False, False), (False, True), (True, True)]
+    assert judges[0]["reason"].startswith("not inverted, and no better than chance: Pearson")
+    assert judges[1]["reason"].startswith("not inverted: Pearson")
+    assert "1 inverted, 1 no better than chance" in report.read_text()
+    alone = jsonl(tmp_path / "alone.jsonl", *scored([0.02]))
+    code, out, _ = check("inversion", alone, "--report", report)
+    assert (code, "not inverted, and no better than chance" in " ".join(out.split())) == (0, True), "it warns"
+    assert "not inverted, and no better than chance" in report.read_text()
+    apart = jsonl(tmp_path / "apart.jsonl", *scored([0.0]))
+    (told,) = json.loads(check("inversion", apart, "--json")[1])["judges"]
+    assert (told["inverted"], told["carries_signal"]) == (None, False), "Pearson and Spearman of opposite sign"
+    assert told["reason"].startswith("undecidable, and no better than chance: Pearson")
+    few = jsonl(tmp_path / "few.jsonl", *scored([0.5], items=9))
+    assert json.loads(check("inversion", few, "--json")[1])["judges"][0]["carries_signal"] is None
+
+
 def test_slices_are_reported_and_decide_nothing(check: Run, tmp_path: Path) -> None:
     lines = scored([0.5]) + [{**one, "item_id": f"x{one['item_id']}", "category": "odd"} for one in scored([-0.6], 40)]
     code, out, _ = check("inversion", jsonl(tmp_path / "a.jsonl", *lines), "--json")

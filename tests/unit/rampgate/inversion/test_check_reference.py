@@ -54,6 +54,7 @@ def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(
     for one in told["judges"]:
         low, high = one["pearson_ci95"]
         assert low <= one["pearson"] <= high
+        assert one["carries_signal"] is True
         assert one["spearman"] == pytest.approx(one["pearson"])
         assert one["decided_at"]
         assert not one["overdue"]

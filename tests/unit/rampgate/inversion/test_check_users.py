@@ -86,6 +86,7 @@ def test_pf9_fr10_5_4_a_judge_against_users_in_two_closed_weeks_is_told_with_its
     assert one["effective_n"] == pytest.approx(300)
     assert one["pearson_ci95"][0] < one["pearson"] < one["pearson_ci95"][1] < 0
     assert one["adjusted_p"] < 0.025
+    assert one["carries_signal"] is True
     assert one["reason"]
 
 
@@ -104,6 +105,8 @@ def test_a_week_without_thumbs_is_not_fine(ask: Ask) -> None:
     assert ask([]) == (1, {"week": "2026-W45", "judges": [], "inverted_count": 0, "rerolls": []})
     code, found = ask(traces_of(WEEK, 0.5, users=9))
     assert (code, found["judges"][0]["inverted"], found["judges"][0]["n"]) == (1, None, 9)
+    assert found["judges"][0]["carries_signal"] is None
+    assert ask(traces_of(WEEK, 0.0))[1]["judges"][0]["carries_signal"] is False
 
 
 def test_rerolls_are_told_apart(ask: Ask) -> None:

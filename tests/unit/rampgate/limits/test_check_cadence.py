@@ -34,7 +34,8 @@ def seed(days_left: int) -> str:
 
 def drift(days_left: int) -> str:
     due = DAY + timedelta(days=days_left)
-    return f"drift: {{kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: {due}}}"
+    seeded = f"calibration: {{seeded_on: {due - timedelta(days=90)}}}"
+    return f"drift: {{kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: {due}, {seeded}}}"
 
 
 def agreed(days_left: int, source: str = "provisional_seed") -> str:
@@ -46,7 +47,9 @@ def agreed(days_left: int, source: str = "provisional_seed") -> str:
     return f"{{vertical: shop, categories: {{shop_returns: {{{stated}{ref}}}}}}}"
 
 
-CURRENT = {name: f"{{{seed(60)}}}" for name in (CENTRAL, BREVITY, OWN, "rules/refusal.yaml", "rules/honesty.yaml")}
+CURRENT = {
+    name: f"{{{seed(60)}, drift: null}}" for name in (CENTRAL, BREVITY, OWN, "rules/refusal.yaml", "rules/honesty.yaml")
+}
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +86,32 @@ def test_pf9_fr4_every_kind_of_limit_is_told_with_its_day_and_its_place(check: C
     assert (first["category"], first["days_left"], first["baseline_source"]) == ("shop_returns", 40, "provisional_seed")
     assert first["file"].endswith("specs/verticals/shop/eval/agreement.yaml")
     assert second["recalibration_due"] == (DAY + timedelta(days=50)).isoformat()
+    assert second["since"] == (DAY - timedelta(days=40)).isoformat()
     assert second["line"] > 1
+
+
+def test_pf9_fr13_fr3_fr4_a_limit_of_drift_says_its_day_window_and_source_as_a_threshold_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PF-9 FR-13: in the cadence of FR-4, whose days count from its own; a judge without a limit is a warning."""
+
+    def validated(limit: str) -> tuple[int, list[tuple[str, str]]]:
+        root = written(tmp_path, {CENTRAL: limit})
+        code, told, _ = ran(capsys, monkeypatch, "rules", "validate", "--configs", str(root), "--json")
+        findings = [one for one in told["errors"] + told["warnings"] if one["field"].startswith("drift")]
+        return code, sorted((one["severity"], one["field"]) for one in findings)
+
+    alone(tmp_path, monkeypatch)
+    own = "kl_threshold: 0.1, baseline_source: production_distribution, calibration_ref: PLT-9"
+    window = "window_days: 30, percentile: 5, sigma: 2, seeded_on: null"
+    sound = f"drift: {{{own}, recalibration_due: 2027-04-30, calibration: {{{window}, calibrated_on: 2026-11-01}}}}"
+    assert validated(sound) == (0, [])
+    late = sound.replace("2027-04-30", "2027-05-01")
+    assert validated(late) == (1, [("error", "drift.recalibration_due")])
+    assert validated(late.replace("window_days: 30, ", "")) == (
+        1, [("error", "drift.calibration.window_days"), ("error", "drift.recalibration_due")]
+    )  # fmt: skip
+    assert validated("drift: null") == (0, [("warning", "drift")])
 
 
 def test_pf9_fr4_a_limit_holds_on_its_last_day_and_is_overdue_on_the_next(check: Check) -> None:
@@ -95,6 +123,13 @@ def test_pf9_fr4_a_limit_holds_on_its_last_day_and_is_overdue_on_the_next(check:
     assert of(told, "overdue") == [
         ("agreement", "shop", "shop_returns"), ("drift", "shop", "helpfulness"), ("threshold", "shop", "helpfulness")
     ]  # fmt: skip
+
+
+def test_pf9_fr4_a_floor_with_a_source_of_its_own_has_its_own_day(check: Check) -> None:
+    due = DAY - timedelta(days=1)
+    floor = f"{{baseline_source: production_distribution, recalibration_due: {due}, calibration_ref: PLT-1}}"
+    code, told, _ = check({OWN: f"{{floor: 3, floor_provenance: {floor}}}"})
+    assert (code, of(told, "overdue")) == (1, [("floor", "shop", "helpfulness")])
 
 
 def test_what_is_due_within_the_days_asked_for_is_a_warning(check: Check) -> None:
@@ -116,7 +151,7 @@ def test_only_and_vertical_choose_and_an_unknown_word_is_told(check: Check) -> N
     late = {OWN: f"{{{seed(-1)}}}", BREVITY: f"{{{seed(-1)}}}"}
     assert of(check(late, "--vertical", "shop")[1], "overdue") == [("threshold", "shop", "helpfulness")]
     assert check(late, "--only", "drift", "--only", "agreement")[0] == 0
-    assert "--only: one of threshold, drift, agreement" in check({}, "--only", "judges")[2]
+    assert "--only: one of threshold, floor, drift, agreement" in check({}, "--only", "judges")[2]
     assert "no vertical 'nowhere'" in check({}, "--vertical", "nowhere")[2]
 
 

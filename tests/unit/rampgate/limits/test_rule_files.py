@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
-from evalcore.validation import validate_root
+from evalcore.gates.gate import judged
+from evalcore.gates.judged import Judged
+from evalcore.registry.disk import read_tree
+from evalcore.registry.registry import build
+from evalcore.validation import checked, validate_root
 from rampgate.console import Failure
 from rampgate.limits.rule_files import NewLimits, write_limits
-from schemas.judges import BaselineSource
+from schemas.judges import BaselineSource, Milestone
+from schemas.verdicts import JudgeStanding
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
@@ -77,14 +82,122 @@ def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(calib
     text = (configs / OWN).read_text()
     assert "# the least that shop takes\nthreshold: 4.5\n" in text, "comments and other fields stay"
     stated = yaml.safe_load(text)
-    assert (stated["floor"], stated["baseline_source"], stated["calibration_ref"]) == (3, "jade_calibration", "PLT-700")
-    facts = stated["calibration"]
+    of_floor = stated["floor_provenance"]
+    assert (stated["floor"], of_floor["baseline_source"], of_floor["calibration_ref"]) == (
+        3, "jade_calibration", "PLT-700",
+    )  # fmt: skip
+    facts = of_floor["calibration"]
     assert (facts["traces"], facts["report"], facts["calibrated_on"]) == (220, "Confluence 700", DAY)
     assert facts["agreement"]["metric"] == "krippendorff_alpha"
     assert facts["agreement"]["value"] > 0.9
     assert facts["inverted_findings"] == "None of 1 judges."
-    assert stated["recalibration_due"] == DAY + timedelta(days=180)
+    assert of_floor["recalibration_due"] == DAY + timedelta(days=180)
     assert validate_root(configs).errors == []
+
+
+JADE = ("--acceptable", "4", "--ticket", "PLT-700", "--report", "Confluence 700", "--write")
+
+
+def test_pf9_fr3_fr4_ac9_a_round_gives_a_threshold_that_people_set_no_source_and_no_days(
+    calibrate: Calibrate, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PF-9 FR-3, AC-9: the seed's threshold stays a seed's, and blocks a ramp once its 90 days are over."""
+    before = yaml.safe_load((configs / OWN).read_text())
+    assert calibrate("jade", jade_round(), *JADE)[0] == 0
+    stated = yaml.safe_load((configs / OWN).read_text())
+    for name in ("threshold", "baseline_source", "recalibration_due", "calibration"):
+        assert stated[name] == before[name]
+    again = (configs / OWN).read_bytes()
+    assert calibrate("jade", jade_round(), *JADE)[0] == 0
+    assert (configs / OWN).read_bytes() == again, "the same scores change nothing"
+    words = ("rules", "list", "--configs", str(configs), "--vertical", "shop", "--json")
+    (judge,) = [one for one in ran(capsys, monkeypatch, *words)[1]["judges"] if one["id"] == "helpfulness"]
+    assert (judge["baseline_source"], judge["floor_provenance"]["baseline_source"]) == (
+        "provisional_seed", "jade_calibration",
+    )  # fmt: skip
+    late = before["recalibration_due"] + timedelta(days=1)
+    found = gated(configs, late, "shop")
+    assert found.overdue_days == 1, "AC-9 asks of the threshold's seed"
+    assert (found.standing, found.recalibration_due) == (JudgeStanding.OVERDUE, str(before["recalibration_due"]))
+
+
+def test_pf9_fr3_ac9_a_verticals_floor_gives_the_platforms_threshold_no_source(
+    calibrate: Calibrate, configs: Path
+) -> None:
+    lines = [{**one, "judge_id": "brevity"} for one in jade_round()]
+    assert calibrate("jade", lines, *JADE)[0] == 0
+    stated = yaml.safe_load((configs / "rules/shop/brevity.yaml").read_text())
+    assert (stated["floor"], stated["baseline_source"], "threshold" in stated) == (3, "jade_calibration", False)
+    assert gated(configs, date(2027, 2, 19), "shop", "brevity").overdue_days == 1, "of the central file's seed"
+    assert gated(configs, date(2027, 2, 18), "shop", "brevity").standing is JudgeStanding.PROVISIONAL
+
+
+def test_pf9_5_3_a_threshold_below_the_new_floor_gets_a_proposal(calibrate: Calibrate, configs: Path) -> None:
+    """From the same scores, so from the same source."""
+    before = (configs / OWN).read_bytes()
+    high = [{**one, "judge_score": 5, "human_score": 5} for one in jade_round()]
+    high[:40] = [{**one, "judge_score": 1, "human_score": 1} for one in high[:40]]
+    words = tuple(word for word in JADE if word != "--write")
+    code, told, _ = calibrate("jade", high, *words)
+    assert (code, (configs / OWN).read_bytes()) == (0, before)
+    diff = told["changes"][0]["diff"]
+    assert "-threshold: 4.5\n+threshold: 5.0\n" in diff
+    assert calibrate("jade", high, *JADE)[0] == 0
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert (stated["floor"], stated["threshold"], stated["baseline_source"]) == (5, 5, "jade_calibration")
+    assert "floor_provenance" not in stated
+    assert validate_root(configs).errors == []
+    again = (configs / OWN).read_bytes()
+    assert calibrate("jade", high, *JADE)[0] == 0
+    assert (configs / OWN).read_bytes() == again
+
+
+@pytest.mark.parametrize(
+    ("platform", "own", "proposed", "source"),
+    [
+        ("{pre_merge: 4, pre_ramp: 3, pre_full: 4}", None, {"pre_ramp": 3.5}, "production_distribution"),
+        ("4", None, None, "production_distribution"),
+        ("3", None, 3.5, "production_distribution"),
+        ("3", "3.5", "3.5", "provisional_seed"),
+        ("3", "{default: 3, pre_full: 4.5}", {"pre_full": 4.5, "pre_merge": 3.5, "pre_ramp": 3.5}, "provisional_seed"),
+        ("3", "{default: 4.5, pre_ramp: 3}", {"default": 4.5, "pre_ramp": 3.5}, "provisional_seed"),
+    ],
+)
+def test_pf9_5_3_only_what_lies_below_the_floor_is_raised(
+    configs: Path, platform: str, own: str | None, proposed: Any, source: str
+) -> None:
+    """What a vertical stated and keeps leaves its source in force."""
+    rewritten(configs / "rules/helpfulness.yaml", "threshold: 4\n", f"threshold: {platform}\n")
+    rewritten(configs / OWN, "# the least that shop takes\nthreshold: 4.5\n", f"threshold: {own}\n" if own else "")
+    rewritten(configs / "rules/travel/helpfulness.yaml", "threshold: 4.5\n", "")
+    facts = {"window_days": 30, "percentile": 5, "sigma": 2}
+    source_of = BaselineSource.PRODUCTION_DISTRIBUTION
+    new = NewLimits("helpfulness", source_of, DAY, DAY + timedelta(days=180), 3.5, calibration_ref="PLT-1", facts=facts)
+    write_limits(configs, "shop", [new])
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert stated.get("threshold") == (yaml.safe_load(proposed) if isinstance(proposed, str) else proposed)
+    assert (stated["floor"], stated["baseline_source"]) == (3.5, source)
+    assert ("floor_provenance" in stated) is (source == "provisional_seed")
+    assert validate_root(configs).errors == []
+    assert write_limits(configs, "shop", [new]) == []
+
+
+def test_pf9_fr3_a_seed_leaves_the_floor_its_own_source_and_days(calibrate: Calibrate, configs: Path) -> None:
+    rewritten(configs / OWN, "threshold: 4.5\n", "threshold: 4.5\nfloor: 2.5\n")
+    rewritten(configs / OWN, "seeded_on: 2026-11-20", "seeded_on: 2026-11-10")
+    rewritten(configs / OWN, "recalibration_due: 2027-02-18", "recalibration_due: 2027-02-08")
+    assert calibrate("seed", scored("helpfulness", [5] * 30 + [4]), "--write")[0] == 0
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert (stated["threshold"], stated["calibration"]["seeded_on"]) == (pytest.approx(4.609, abs=0.001), DAY)
+    assert stated["floor_provenance"]["calibration"]["seeded_on"] == date(2026, 11, 10)
+    assert stated["floor_provenance"]["recalibration_due"] == date(2027, 2, 8)
+    assert validate_root(configs).errors == []
+
+
+def gated(configs: Path, day: date, vertical: str, judge: str = "helpfulness") -> Judged:
+    """What a gate of that day sees of the judge."""
+    registry = build(checked(read_tree(configs), day)[0])
+    return judged(judge, registry.judge(judge, vertical), Milestone.PRE_RAMP, [], [], "", day)
 
 
 def test_without_write_the_change_is_shown_and_a_second_run_changes_nothing(
@@ -132,9 +245,10 @@ def test_pf9_5_3_no_seed_takes_the_place_of_a_calibration(calibrate: Calibrate, 
 
 
 def test_a_limit_that_the_linter_would_refuse_is_not_written(calibrate: Calibrate, configs: Path) -> None:
-    """A floor above the threshold that stands beside it."""
+    """A threshold below the floor that stands beside it."""
+    rewritten(configs / OWN, "threshold: 4.5\n", "threshold: 4.9\nfloor: 4.9\n")
     before = (configs / OWN).read_bytes()
-    code, told, _ = calibrate("production", scored("helpfulness", [5] * 100), "--write")
+    code, told, _ = calibrate("seed", scored("helpfulness", [5] * 30 + [4]), "--write")
     assert (code, told["changes"], (configs / OWN).read_bytes()) == (1, [], before)
     assert "is below its floor" in told["judges"][0]["reason"]
 
@@ -151,7 +265,7 @@ def test_old_scores_looked_at_again_make_a_limit_no_younger(configs: Path) -> No
     assert len(write_limits(configs, "shop", [new(0)])) == 1
     assert write_limits(configs, "shop", [new(5)]) == []
     (change,) = write_limits(configs, "shop", [new(5, floor=3.6)])
-    assert f"+recalibration_due: {day + timedelta(days=185)}" in change.diff
+    assert f"+  recalibration_due: {day + timedelta(days=185)}" in change.diff
 
 
 def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_limit(configs: Path) -> None:
@@ -162,7 +276,9 @@ def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_li
     (change,) = write_limits(configs, "shop", [new], write=False)
     assert (change.before, change.path.exists()) == (b"", False)
     write_limits(configs, "shop", [new])
-    assert yaml.safe_load(change.path.read_text())["drift"]["kl_threshold"] == 0.08
+    stated = yaml.safe_load(change.path.read_text())["drift"]
+    assert (stated["kl_threshold"], stated["calibration_ref"]) == (0.08, "PLT-1")
+    assert stated["calibration"] == {"seeded_on": DAY}
     assert validate_root(configs).errors == []
     assert write_limits(configs, "shop", [new]) == []
 
