@@ -174,9 +174,12 @@ class Settings(BaseModel):
         0.02, ge=0, le=1, description="Share of a safety judge's live traces without a score above which it pages"
     )
     ramp_down_users: int = Field(
-        3, ge=0, description="Distinct users among the traces below a floor that a ramp-down takes"
+        3,
+        ge=0,
+        description="Distinct users among the traces below a floor that a ramp-down takes; one without a user counts "
+        "as a user",
     )
-    ramp_down_sessions: int = Field(3, ge=0, description="Distinct sessions of them that it takes")
+    ramp_down_sessions: int = Field(3, ge=0, description="Distinct sessions, counted alike")
     ramp_down: bool = Field(True, description="Command a ramp-down; off: the page asks for one by hand")
     regressions_log: Path = Path("docs/post-deploy-regressions.md")
     pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
