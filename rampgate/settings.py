@@ -277,8 +277,9 @@ class Settings(BaseModel):
     def _address_and_port(cls, value: str | None) -> str | None:
         if value is None:
             return None
+        value = value.removeprefix("http://").removesuffix("/")
         host, _, port = value.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65_535:
+        if not host or "/" in host or not port.isdigit() or int(port) > 65_535:
             raise ValueError("must be address:port, for example 127.0.0.1:8350 (port 0 takes a free one)")
         return value
 

@@ -82,7 +82,7 @@ def settings(as_json: JsonOption = False) -> None:
 
 
 def refresh(
-    http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
+    http: Annotated[str | None, typer.Option(help="The worker's address:port; default: RAMPGATE_HTTP")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a running worker read the registry's files again, without a restart.

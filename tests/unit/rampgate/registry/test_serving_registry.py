@@ -183,13 +183,14 @@ def test_a_worker_starts_without_a_registry_to_serve_says_so_and_takes_a_repaire
         ("127.0.0.1:1", "http://127.0.0.1:1 can't be reached"),
         ("0.0.0.0:1", "http://127.0.0.1:1 can't be reached"),
         ("[::]:1", "http://[::1]:1 can't be reached"),
+        ("http://127.0.0.1:1", "rampgate: http://127.0.0.1:1 can't be reached"),
         ("127.0.0.1:0", "names no port"),
     ],
 )
 def test_a_worker_out_of_reach_is_named_with_what_to_do(http: str, said: str) -> None:
     ran = CliRunner().invoke(app, ["refresh", "--http", http])
     assert isinstance(ran.exception, Failure), "exit code 2"
-    assert said in str(ran.exception)
+    assert said in f"rampgate: {ran.exception}"
     assert "RAMPGATE_HTTP" in str(ran.exception)
 
 
