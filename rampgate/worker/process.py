@@ -66,7 +66,7 @@ async def serve_worker(settings: Settings) -> int:
         gates = Gates(parts)
         worker = Worker(parts, gates)
         quiet_collector()
-        registry = ServedRegistry(settings.configs, parts.metrics, reloading)
+        registry = ServedRegistry(settings.configs, parts.metrics, reloading, joined=parts.verticals)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
         token = revealed(settings.token)
         side = Side(parts.metrics, health.live, health.ready, token, Queries(parts), registry, gates.listed)

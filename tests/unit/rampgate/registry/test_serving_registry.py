@@ -82,6 +82,21 @@ def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_ol
     assert restored.process.poll() is None
 
 
+def test_pc5_fr10_a_vertical_that_was_added_is_served_and_joins_its_turns_after_a_restart(restored: Served) -> None:
+    """The refresh says so, else an onboarding seems to be done while its turns count as unregistered."""
+    file = restored.folder / "configs/verticals/shopping.yaml"
+    assert "restart" not in restored.ask("/refresh", "POST")[1]["message"]
+    file.write_text("name: shopping\nproject: shopping-eval\n")
+    try:
+        done = restored.refresh()
+        assert done.exit_code == 0
+        assert "shopping counts as unregistered until this worker is restarted" in done.output
+        assert restored.ask("/eval-config?vertical=shopping&category=general_qa")[0] == 200
+        assert "shopping" in restored.registry["detail"]
+    finally:
+        file.unlink()
+
+
 def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restored: Served) -> None:
     """PC5 §5.7: never half-loaded."""
     before = restored.ask(ASKED)[1]
