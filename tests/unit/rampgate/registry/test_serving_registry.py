@@ -97,6 +97,19 @@ def test_pc5_fr10_a_vertical_that_was_added_is_served_and_joins_its_turns_after_
         file.unlink()
 
 
+def test_pc5_5_7_a_worker_that_can_not_write_its_log_of_regressions_says_so_at_start(
+    served: Served, tmp_path: Path
+) -> None:
+    """Not at the first breach, when the row is lost."""
+    said = "regressions_log_unwritable"
+    assert not [line for line in served.log if line["event"] == said]
+    assert not (served.folder / "docs").exists(), "the file is made by the first row"
+    with serving(copied(tmp_path), RAMPGATE_REGRESSIONS_LOG="configs/evaluation_manifest.yaml/log.md") as other:
+        (line,) = [line for line in other.log if line["event"] == said]
+    assert (line["level"], line["reason"]) == ("error", f"{tmp_path}/configs/evaluation_manifest.yaml can't be written")
+    assert "RAMPGATE_REGRESSIONS_LOG" in line["remedy"]
+
+
 def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restored: Served) -> None:
     """PC5 §5.7: never half-loaded."""
     before = restored.ask(ASKED)[1]
