@@ -44,7 +44,7 @@ def conservation(window: WindowOption = None, as_json: JsonOption = False, redis
     """
     from rampgate.cli.jobs.state import queries
 
-    found = queries.run_query({"redis": redis}, lambda state: state.conservation(window))
+    found = queries.run_query({"redis": redis}, lambda state: state.conservation(window), registry=False)
     print_json(found.model_dump()) if as_json else queries.show_conservation(found)
     raise typer.Exit(0 if found.balanced else 1)
 

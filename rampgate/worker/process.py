@@ -60,7 +60,7 @@ async def serve_worker(settings: Settings) -> int:
     that can't be had, Failure for a codec of Kafka's that does not work.
     """
     check_codecs()
-    parts = make_parts(settings)
+    parts = make_parts(settings, registry=False)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
         gates = Gates(parts)
