@@ -127,8 +127,8 @@ def test_a_line_that_is_wrong_is_named_with_file_line_and_field(
 
 def test_files_that_say_nothing_are_bad_input(check: Check, tmp_path: Path) -> None:
     good = scored("helpfulness", SPREAD)
-    assert "has no scores" in check(good, [])[2]
-    (tmp_path / "configs").mkdir()
+    assert "has no scores" in check(good, [], "--configs", str(written(tmp_path, LIMITS)))[2]
+    (tmp_path / "configs" / "evaluation_manifest.yaml").unlink()
     assert check(good, good)[0] == 2, "a registry that is there and broken is told, not passed over"
 
 
