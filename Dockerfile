@@ -23,7 +23,8 @@ LABEL org.opencontainers.image.title="rampgate" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-RUN groupadd --gid 10001 rampgate && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin rampgate
+RUN groupadd --gid 10001 rampgate && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin rampgate \
+ && install -d -o rampgate -g rampgate /var/lib/rampgate
 COPY --from=build /opt/rampgate /opt/rampgate
 COPY configs /app/configs
 COPY specs /app/specs

@@ -357,10 +357,10 @@ SEAL_KEY = KeyFamily(
 SEALED_BY = KeyFamily(
     "sealed-by",
     type="string",
-    life="five minutes after the last worker with this key",
+    life="five minutes after a worker's last look",
     growth="one",
     owner="streams.redis.seal_key",
-    holds="a hash of the key that workers seal with, by which one with another key is noticed",
+    holds="a hash of the key that the worker that looked last seals with, by which one with another key is noticed",
 )
 REPLAYED = KeyFamily(
     "replay:<identity>",

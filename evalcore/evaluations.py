@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from evalcore.gates.evaluate import ScoredGate
-from evalcore.gates.regression import Watched, person
+from evalcore.gates.regression import Watched, distinct, person
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answers, Judgement, Scored, collect
 from evalcore.scoring.items import Item
@@ -84,8 +84,7 @@ def _evaluated(judge: Judge, found: Sequence[tuple[Item, Judgement]]) -> Evaluat
 
 def _distinct(items: Sequence[Item], name: str) -> int:
     """An item of a dataset is nobody's in particular: one that was curated can't be one user's doing."""
-    named = {person(_metadata(item).get(name)) for item in items if item.context == "online"} - {""}
-    return len(named) + sum(item.context == "offline" for item in items)
+    return distinct((person(_metadata(item).get(name)) if item.context == "online" else "" for item in items), "")
 
 
 def _metadata(item: Item) -> Mapping[str, Any]:

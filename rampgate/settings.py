@@ -174,9 +174,12 @@ class Settings(BaseModel):
         0.02, ge=0, le=1, description="Share of a safety judge's live traces without a score above which it pages"
     )
     ramp_down_users: int = Field(
-        3, ge=0, description="Distinct users among the traces below a floor that a ramp-down takes"
+        3,
+        ge=0,
+        description="Distinct users among the traces below a floor that a ramp-down takes; one without a user counts "
+        "as a user",
     )
-    ramp_down_sessions: int = Field(3, ge=0, description="Distinct sessions of them that it takes")
+    ramp_down_sessions: int = Field(3, ge=0, description="Distinct sessions, counted alike")
     ramp_down: bool = Field(True, description="Command a ramp-down; off: the page asks for one by hand")
     regressions_log: Path = Path("docs/post-deploy-regressions.md")
     pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
@@ -274,8 +277,9 @@ class Settings(BaseModel):
     def _address_and_port(cls, value: str | None) -> str | None:
         if value is None:
             return None
+        value = value.removeprefix("http://").removesuffix("/")
         host, _, port = value.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65_535:
+        if not host or "/" in host or not port.isdigit() or int(port) > 65_535:
             raise ValueError("must be address:port, for example 127.0.0.1:8350 (port 0 takes a free one)")
         return value
 

@@ -78,7 +78,7 @@ def _with_log(flags: Mapping[str, Any], job: Callable[[TriageLog], Awaitable[T]]
     configure_logs("error", "console")
 
     async def work() -> T:
-        parts = make_parts(settings)
+        parts = make_parts(settings, registry=False)
         try:
             await parts.store.close()
             parts.store = RedisStore(settings.redis_url, settings.redis_prefix, timeout=3.0, tries=2)

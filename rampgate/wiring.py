@@ -175,9 +175,10 @@ def make_access(settings: Settings) -> KafkaAccess:
     )
 
 
-def make_parts(settings: Settings) -> Parts:
-    """Parts that connect on first use. Raises SettingsError for settings or verticals that can't be used."""
-    verticals = load_verticals(settings.configs)
+def make_parts(settings: Settings, *, registry: bool = True) -> Parts:
+    """Parts that connect on first use. Raises SettingsError for settings or verticals that can't be used, and without
+    the registry's folder, unless what they are for needs no `registry`."""
+    verticals = load_verticals(settings.configs, needed=registry)
     access, metrics = make_access(settings), Metrics()
     limit_inflation(settings.max_record_bytes)
     store = RedisStore(settings.redis_url, settings.redis_prefix)

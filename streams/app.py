@@ -23,6 +23,7 @@ from agents.ports import Ports, StateLost
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from streams.gates.ramp_requests import RampRequests
+from streams.kafka.client import PARTITIONS_MS
 from streams.kafka.inflation import FETCH_BYTES
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
@@ -174,7 +175,7 @@ def consume(
         broker_check_crcs=True,
         consumer_auto_offset_reset="none",  # `StartOffsets` says where to read on, and counts what is passed over
         consumer_max_fetch_size=tuning.fetch_bytes,
-        consumer_metadata_max_age_ms=30_000,
+        consumer_metadata_max_age_ms=PARTITIONS_MS,
         worker_redirect_stdouts=False,
     )
     # Faust's default is "", which Kafka takes for a static id: all workers would be one member and fence one another.

@@ -25,7 +25,7 @@ from agents.join.step_data import Refused
 from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key
 from agents.policy import Policy
 from agents.ports import Change, Pool, Ports, Store
-from evalcore.gates.regression import Watched, person
+from evalcore.gates.regression import Watched, distinct, person
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from evalcore.scoring.applicability import kept_weight
@@ -137,11 +137,9 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
             weighs = kept_weight(judge, mark is not None and mark.voted_down)
             answers.append(Scored(value, weighs) if math.isfinite(value) else Unscored("unscored", weighs))
         low = [one for one in values.values() if one.value < judge.floor]
-        users, sessions = (
-            {*whose} - {b"", bytes(_WHOSE)} for whose in ((o.user for o in low), (o.session for o in low))
-        )
-        collected = collect(answers, judge.score_range)
-        out.append(Watched(judge, agent, version, collected, len(users), len(sessions)))
+        users = distinct((one.user for one in low if one.user), bytes(_WHOSE))
+        sessions = distinct((one.session for one in low if one.session), bytes(_WHOSE))
+        out.append(Watched(judge, agent, version, collect(answers, judge.score_range), users, sessions))
     return out
 
 

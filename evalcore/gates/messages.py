@@ -197,10 +197,11 @@ def summary(response: Response) -> str:
 
 
 def _users(breach: Breach) -> str:
-    return " and ".join(
+    named = " and ".join(
         f"{count} {name}{'s' if count != 1 else ''}"
         for name, count in (("user", breach.users), ("session", breach.sessions))
     )
+    return f"{named} (a trace that names none counts as one)"
 
 
 def _unscored(response: Response, where: str) -> str:

@@ -11,10 +11,12 @@ twice.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TypeVar
 from unicodedata import category, normalize
 
 from evalcore.gates.limits import aggregate
@@ -23,6 +25,7 @@ from evalcore.scoring.answers import Answers
 from schemas.checks.evaluation import Origin
 from schemas.judges import ScoreType
 
+T = TypeVar("T")
 SOURCE = "rampgate"
 """Who says it, in messages and in triage items."""
 TRIAGE_HOURS = 24
@@ -40,6 +43,13 @@ def person(name: object) -> str:
     differs in case, width, space around it or signs that show nothing is one."""
     seen = normalize("NFKC", name) if isinstance(name, str) else ""
     return "".join(one for one in seen if category(one) != "Cf").casefold().strip()
+
+
+def distinct(people: Iterable[T], nameless: T) -> int:
+    """Returns how many people traces below a floor are of. One that names none counts as of one of its own: else an
+    agent that traces neither users nor sessions is never ramped down, and PC5 §5.7 prefers one too many."""
+    found = Counter(people)
+    return found[nameless] + len(found.keys() - {nameless})
 
 
 @dataclass(frozen=True)
@@ -66,8 +76,7 @@ class Kind(StrEnum):
 @dataclass(frozen=True)
 class Watched:
     """A judge's scores of one agent version in the live window, or in one evaluation, with their weights. Of its traces
-    below the floor that are known to be of a user and of a session, there are so many distinct `users` and
-    `sessions`."""
+    below the floor there are so many distinct `users` and `sessions`."""
 
     judge: Judge
     agent_id: str

@@ -43,7 +43,7 @@ def read_tree(root: Path) -> Tree:
     through.
     """
     if not root.is_dir():
-        raise NotADirectoryError(f"{root}: no such folder")
+        raise NotADirectoryError(f"{root.absolute()}: no such folder")
     files: dict[str, bytes] = {}
     refused: dict[str, str] = {}
     home, around = (Path(os.path.realpath(one)) for one in (root, root.absolute().parent))

@@ -21,13 +21,13 @@ from evalcore.registry.files import REFERENCE_SET
 from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of, result
 from rampgate.calibration.steps.given import DIFF, Given
 from rampgate.calibration.steps.order import STEPS, require_reference
-from rampgate.checks.drift import registry_or_none
+from rampgate.checks.drift import required_registry
 from rampgate.checks.stored_outputs import BASELINE
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
 from rampgate.registry.verticals import load_verticals
-from rampgate.registry.view import no_vertical, require_vertical
+from rampgate.registry.view import require_vertical
 from rampgate.settings_sources import load_settings
 from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone, Window
 from schemas.judges import judge_id
@@ -75,9 +75,7 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
         {"configs": options.configs, "model_url": options.model, "opik": options.opik, "kafka": options.kafka}
     )
     configure_logs("error", "console")
-    registry = registry_or_none(options.configs)
-    if registry is None:
-        raise no_vertical(options.vertical)
+    registry = required_registry(options.configs)
     require_vertical(options.vertical, registry.verticals)
     folder = folder_of(settings.configs, options.vertical, options.round or f"{disk.today():%Y-%m}")
     cycle = _begun(options, folder, load_verticals(settings.configs)[options.vertical])

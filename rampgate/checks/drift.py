@@ -19,6 +19,7 @@ from rampgate.checks.score_lines import ScoreColumn, read_scores
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
+from rampgate.registry.verticals import require_folder
 from rampgate.registry.view import require_vertical
 from rampgate.report.checks import drift_report
 from rampgate.report.page import check_paths, write_all
@@ -101,9 +102,9 @@ def check_drift(options: Options) -> int:
             "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
         )
     _refuse_what_asks(options)
-    registry = registry_or_none(options.configs)
+    registry = required_registry(options.configs)
     if options.vertical is not None:
-        require_vertical(options.vertical, registry.verticals if registry is not None else ())
+        require_vertical(options.vertical, registry.verticals)
     try:
         baseline, current = read_scores(options.baseline), read_scores(options.current)
         checked = compared(baseline, current, registry, options.vertical)
@@ -168,8 +169,13 @@ def compared(
 def registry_or_none(configs: Path | None) -> Registry | None:
     """The registry of the settings; None where none is there and nobody asked for it. Raises Failure."""
     settings = load_settings({"configs": configs})
-    if not settings.configs.exists() and configs is None:
-        return None
+    return required_registry(configs) if configs is not None or settings.configs.exists() else None
+
+
+def required_registry(configs: Path | None) -> Registry:
+    """The registry of the settings. Raises Failure, also where there is none."""
+    settings = load_settings({"configs": configs})
+    require_folder(settings.configs)
     try:
         return ReloadingRegistry(settings.configs, ttl=None).current()
     except BrokenRegistry as error:

@@ -22,7 +22,7 @@ from evalcore.inversion.check import (
 )
 from evalcore.registry.registry import Registry
 from evalcore.stats.correlation import Correlation
-from rampgate.checks.drift import registered, registry_or_none, require_on_scale
+from rampgate.checks.drift import registered, registry_or_none, require_on_scale, required_registry
 from rampgate.checks.score_files import read_pairs
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.ci_gate.inputs import BadFile
@@ -76,7 +76,8 @@ def check_inversion(options: Options) -> int:
     check_paths(options.reports)
     try:
         judges = read_pairs(options.file)
-        registry = registry_or_none(options.configs)
+        told = options.publish or options.standing is not None
+        registry = required_registry(options.configs) if told else registry_or_none(options.configs)
         for name, pairs in judges.items():
             if (judge := registered(registry, name, None)) is not None:
                 require_on_scale(options.file, "judge_score", pairs.judge, pairs.lines, judge)
@@ -84,7 +85,7 @@ def check_inversion(options: Options) -> int:
         raise Failure(str(error)) from error
     composites = check_composites(*composites_of(judges, registry.composites if registry else {}))
     done = InversionRun(check(judges), composites, check_slices(judges))
-    if options.publish or options.standing is not None:
+    if told:
         _tell(options, records(judges, done.judges, registry))
     document = done.document()
     write_all(options.reports, inversion_report(document))

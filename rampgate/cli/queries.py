@@ -44,7 +44,7 @@ def conservation(window: WindowOption = None, as_json: JsonOption = False, redis
     """
     from rampgate.cli.jobs.state import queries
 
-    found = queries.run_query({"redis": redis}, lambda state: state.conservation(window))
+    found = queries.run_query({"redis": redis}, lambda state: state.conservation(window), registry=False)
     print_json(found.model_dump()) if as_json else queries.show_conservation(found)
     raise typer.Exit(0 if found.balanced else 1)
 
@@ -82,7 +82,7 @@ def settings(as_json: JsonOption = False) -> None:
 
 
 def refresh(
-    http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
+    http: Annotated[str | None, typer.Option(help="The worker's address:port; default: RAMPGATE_HTTP")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a running worker read the registry's files again, without a restart.

@@ -33,7 +33,7 @@ from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.stats.correlation import Correlation
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
-from rampgate.checks.drift import registry_or_none
+from rampgate.checks.drift import required_registry
 from rampgate.checks.inversion import VERDICTS, composites_of, numbers, result, slice_told, told
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.checks.stored_outputs import asked_judges
@@ -42,7 +42,7 @@ from rampgate.console import Failure, plain, print_json
 from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_of_rounds
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
-from rampgate.registry.view import no_vertical, require_vertical
+from rampgate.registry.view import require_vertical
 from rampgate.report.checks import inversion_report
 from rampgate.report.page import check_paths, write_all
 from rampgate.settings import Settings
@@ -125,9 +125,7 @@ def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int
     check_paths(options.reports)
     configure_logs("error", "console")
     settings = load_settings({"configs": options.configs, "kafka": options.kafka, "model_url": options.model})
-    registry = registry_or_none(options.configs)
-    if registry is None:
-        raise no_vertical(options.vertical)
+    registry = required_registry(options.configs)
     require_vertical(options.vertical, registry.verticals)
     if options.scores is not None and options.outputs is not None:
         raise Failure("give --scores of the judges, or --outputs to ask them about, not both")

@@ -16,6 +16,7 @@ from evalcore.yaml.findings import Severity
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.metrics import overdue_judges
+from rampgate.registry.verticals import require_folder
 from rampgate.registry.view import require_vertical
 from rampgate.report.checks import cadence_report
 from rampgate.report.page import check_paths, write_all
@@ -46,6 +47,7 @@ def check_cadence(options: Options) -> int:
     check_paths(options.reports)
     kinds = _kinds(options.only)
     root = load_settings({"configs": options.configs}).configs
+    require_folder(root)
     try:
         files, findings = checked(disk.read_tree(root), disk.today())
     except OSError as error:

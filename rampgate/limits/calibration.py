@@ -19,7 +19,7 @@ from evalcore.registry import disk
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.yaml.editing import written
-from rampgate.checks.drift import registry_or_none
+from rampgate.checks.drift import registry_or_none, required_registry
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
@@ -116,7 +116,8 @@ def calibrate(options: Options) -> int:
     _require_sense(options)
     registry = registry_or_none(options.configs)
     if options.vertical is not None:
-        require_vertical(options.vertical, registry.verticals if registry is not None else ())
+        registry = required_registry(options.configs)
+        require_vertical(options.vertical, registry.verticals)
     found, at_gate, taken = proposals(options, registry)
     changes: list[FileChange] = []
     if options.vertical is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Protocol
@@ -48,8 +48,16 @@ def today() -> date:
 class ServedRegistry:
     """The served registry. `refresh` never raises for broken files; lookups use memory only, also during a refresh."""
 
-    def __init__(self, root: Path, metrics: Metrics, source: Source, day: Callable[[], date] = today) -> None:
-        self._root, self._source = root.absolute(), source
+    def __init__(
+        self,
+        root: Path,
+        metrics: Metrics,
+        source: Source,
+        day: Callable[[], date] = today,
+        joined: Collection[str] | None = None,
+    ) -> None:
+        """`joined`: the verticals that this process knew when it started; None where it joins no turns."""
+        self._root, self._source, self._joined = root.absolute(), source, joined
         self._metrics = RegistryMetrics(metrics, day)
         self._lock = asyncio.Lock()
         self._asked = asyncio.Event()
@@ -138,6 +146,9 @@ class ServedRegistry:
             message = f"{judges} judges, version {after}" + (
                 f", {counted(len(warnings), 'warning')}" if warnings else ""
             )
+            if new := self._new_verticals():
+                one = "counts" if len(new) == 1 else "count"
+                message += f"; {', '.join(new)} {one} as unregistered until this worker is restarted"
         elif empty and after is None:
             outcome, message = "empty", f"the registry is empty: no rule files and no manifest in {self._root}"
         else:
@@ -154,6 +165,11 @@ class ServedRegistry:
             errors=finding_answers(errors),
             warnings=finding_answers(warnings),
         )
+
+    def _new_verticals(self) -> list[str]:
+        if self._joined is None:
+            return []
+        return sorted({file.stem for file in (self._root / "verticals").glob("*.yaml")} - set(self._joined))
 
     def _nothing(self) -> str:
         return self._last.message if self._last is not None else "the registry is not loaded yet"

@@ -12,8 +12,19 @@ from schemas.settings import in_the_clear, read_secret
 from schemas.verticals import Vertical
 
 
-def load_verticals(configs: Path) -> dict[str, Vertical]:
-    """The verticals by name; none without the folder. Raises SettingsError that lists all errors of all files."""
+def require_folder(configs: Path) -> None:
+    """Raises SettingsError where the registry's folder is missing: what needs it would be answered wrongly."""
+    if not configs.is_dir():
+        raise SettingsError(
+            f"{configs.absolute()}: no such folder; name the registry's folder with --configs or RAMPGATE_CONFIGS"
+        )
+
+
+def load_verticals(configs: Path, *, needed: bool = True) -> dict[str, Vertical]:
+    """The verticals by name; of a missing folder none, unless they are `needed`. Raises SettingsError that lists all
+    errors of all files."""
+    if needed:
+        require_folder(configs)
     found: dict[str, Vertical] = {}
     wrong: list[str] = []
     for path in sorted((configs / "verticals").glob("*.yaml")):

@@ -31,12 +31,7 @@ def require_vertical(name: str, known: Iterable[str]) -> None:
     """Raises Failure where `--vertical` names none of those that are known."""
     known = [*known]
     if name not in known:
-        raise no_vertical(name, known)
-
-
-def no_vertical(name: str, known: Iterable[str] = ()) -> Failure:
-    """What is wrong with a `--vertical` that is none of those that are known."""
-    return Failure(f"--{UnknownName('vertical', name, known)}")
+        raise Failure(f"--{UnknownName('vertical', name, known)}")
 
 
 def eval_config(registry: Registry, vertical: str | None, category: str) -> EvalConfig:

@@ -27,7 +27,7 @@ def dataset_cases(settings: Settings, file: SuiteFile) -> Iterable[Placed]:
     such dataset or version, and Failure where Opik can't be asked.
     """
     name, version = file.cases.dataset or "", file.cases.version
-    verticals = load_verticals(settings.configs)
+    verticals = load_verticals(settings.configs, needed=file.vertical is not None)
     owner = verticals.get(file.vertical) if file.vertical is not None else None
     if file.vertical is not None and owner is None:
         raise BadFile(f"vertical: {file.vertical!r} is not registered; there are {', '.join(sorted(verticals))}")

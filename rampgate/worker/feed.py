@@ -57,7 +57,7 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
 
     Raises Misconfigured, Evicting or SettingsError for what only a person can mend.
     """
-    parts = make_parts(settings)
+    parts = make_parts(settings, registry=False)
     pace = Pace(once=once)
     dynamo = make_dynamo(settings, pace.polls + 2)
     feed = make_feed(parts, dynamo, pace)

@@ -60,13 +60,13 @@ async def serve_worker(settings: Settings) -> int:
     that can't be had, Failure for a codec of Kafka's that does not work.
     """
     check_codecs()
-    parts = make_parts(settings)
+    parts = make_parts(settings, registry=False)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
         gates = Gates(parts)
         worker = Worker(parts, gates)
         quiet_collector()
-        registry = ServedRegistry(settings.configs, parts.metrics, reloading)
+        registry = ServedRegistry(settings.configs, parts.metrics, reloading, joined=parts.verticals)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
         token = revealed(settings.token)
         side = Side(parts.metrics, health.live, health.ready, token, Queries(parts), registry, gates.listed)

@@ -17,6 +17,7 @@ from rampgate.wiring import AGENTS, Parts
 from rampgate.worker.gates import Gates
 from rampgate.worker.live_judging import LiveJudges
 from rampgate.worker.operators import Operators
+from streams.alerts.regression_response import TrendLog
 from streams.app import Consumption, consume
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.gaps import Gaps
@@ -65,6 +66,9 @@ class Worker:
             verticals=sorted(parts.verticals),
             seal_key="of the settings" if settings.seal_key else "kept in Redis",
         )
+        if refused := TrendLog(settings.regressions_log).refusal():
+            remedy = "name a file that this user may write: RAMPGATE_REGRESSIONS_LOG"
+            log.error("regressions_log_unwritable", reason=refused, remedy=remedy)
         wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
         try:
             if not await self._unless_stopped(self._wait_for_parts(wanted)):

@@ -27,7 +27,7 @@ class Origin(StrEnum):
 class EvaluatedJudge(BaseModel):
     """A judge's answers over the sample, equal ones together: each of `scores` is (score, weight, how many), each of
     `missing` (weight, how many) unscored items. Of what is below the floor, so many distinct `users` and `sessions`
-    are known; an item of a dataset counts as one of each."""
+    there are; a trace that names none, and an item of a dataset, counts as one."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

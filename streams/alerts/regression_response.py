@@ -30,6 +30,13 @@ class TrendLog:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def refusal(self) -> str | None:
+        """Why no row can be appended; None where one can. It makes nothing."""
+        path = self._path.absolute()
+        place = next(one for one in (path, *path.parents) if os.path.lexists(one))
+        fits = place.is_file() if place == path else place.is_dir()
+        return None if fits and os.access(place, os.W_OK) else f"{place} can't be written"
+
     def append(self, response: Response) -> None:
         """Append one row, in one write, so that two processes never mix theirs. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)

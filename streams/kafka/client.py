@@ -19,6 +19,8 @@ from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
 STOP_SECONDS = 5.0
+PARTITIONS_MS = 5_000
+"""Between two looks of a consumer at its topics' partitions: what comes on an added one waits for the next."""
 
 
 def client_options(access: KafkaAccess) -> dict[str, Any]:
@@ -44,6 +46,7 @@ def make_consumer(access: KafkaAccess, **options: Any) -> AIOKafkaConsumer:
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
         "isolation_level": READ_COMMITTED,
+        "metadata_max_age_ms": PARTITIONS_MS,
     }
     return AIOKafkaConsumer(**defaults | options)
 

@@ -25,7 +25,7 @@ from faust.types import TP
 
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
-from streams.kafka.client import Reconnecting, client_options, make_consumer
+from streams.kafka.client import PARTITIONS_MS, Reconnecting, client_options, make_consumer
 from streams.kafka.transport import KAFKA_ERRORS, READ_COMMITTED
 from streams.retry import Retry, reason_of
 
@@ -159,7 +159,7 @@ class GroupOffsets:
     def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
         self._fresh = fresh
         options, self._group, self._topics = client_options(access), group, list(topics)
-        self._client = Reconnecting(lambda: AIOKafkaAdminClient(**options, metadata_max_age_ms=30_000))
+        self._client = Reconnecting(lambda: AIOKafkaAdminClient(**options, metadata_max_age_ms=PARTITIONS_MS))
         self._lock = asyncio.Lock()
         self._known: dict[tuple[str, int], int] = {}
         self._until = 0.0

@@ -43,6 +43,7 @@ class TopicGrowth:
                     topic=topic,
                     before=before,
                     now=count,
-                    consequence="nothing is lost or doubled; a key's records are on two partitions, in no common order",
+                    consequence="nothing is lost or doubled, and what comes there at first waits for seconds; a key's "
+                    "records are on two partitions, in no common order",
                     remedy="none is needed here; where readers go by the order of a key, move to a new topic",
                 )

@@ -59,13 +59,13 @@ class InstallationSeal:
         return bool(held) and held != (await self()).name
 
     async def announce(self, now: int) -> bool:
-        """Keep the name of our key where others compare theirs with it; return whether another key's is there. `now` in
-        ms since 1970. Raises Unavailable.
+        """Keep the name of our key where others compare theirs with it; return whether another key's was there. `now`
+        in ms since 1970. Raises Unavailable.
 
-        What other workers sealed counts as never having failed, and so does what we sealed for them.
+        What other workers sealed counts as never having failed, and so does what we sealed for them. Each takes the
+        place of the one before, so that a changed key is the one in use from its first worker on.
         """
         key, name = SEALED_BY.key(), (await self()).name
-        held = await self._store.start_at(key, name, now + NAMED_MS, name) or await self._store.start_at(
-            key, name, now + NAMED_MS, b""
-        )
-        return held != name
+        (held,) = await self._store.read([key])
+        await self._store.start_at(key, name, now + NAMED_MS, held)
+        return held not in (b"", name)

@@ -73,7 +73,7 @@ def test_signals_are_joined_without_a_registry_and_a_repaired_one_is_served_by_t
     assert get(dev, ASKED)[0] == 503
     send_turns(dev, "before", 5)
     until(lambda: joined(dev) == 5, "five turns joined without a registry")
-    http = str(dev.addresses["http"]).removeprefix("http://")
+    http = str(dev.addresses["http"])
     refused = rampgate(dev, "refresh", "--http", http, "--json")
     assert refused.code == 1
     (finding,) = refused.json["errors"]

@@ -147,7 +147,7 @@ def by_git_revert_and_create(stage: Stage) -> None:
     assert stage.command("rules", "validate")["valid"], "what CI runs on the revert"
     created = stage.command("rules", "create", "--name", JUDGE, "--file", str(stage.configs / RULE))
     assert [one["written"] for one in created["verticals"]] == [[JUDGE], [JUDGE]]
-    http = str(stage.dev.addresses["http"]).removeprefix("http://")
+    http = str(stage.dev.addresses["http"])
     assert stage.command("refresh", "--http", http)["config_hash"] == created["config_hash"]
 
 
@@ -186,7 +186,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             patch.setenv(f"RAMPGATE_{name}", value)
         try:
             with stack:
-                patch.setenv("RAMPGATE_HTTP", str(stack.addresses["http"]).removeprefix("http://"))
+                patch.setenv("RAMPGATE_HTTP", str(stack.addresses["http"]))
                 git(folder, "init", "-q")
                 on = Stage(stack, folder / "configs", told)
                 on.merge("shipped")

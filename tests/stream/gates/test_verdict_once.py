@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -113,3 +114,23 @@ async def test_added_partitions_double_no_verdict_and_lose_no_signal(rig: Rig, k
     assert await ids(rig, 80) == Counter([*names, *later])
     balance = await rig.balance()
     assert (balance.done, balance.superseded) == (80, 40 + 2 * 8 * 80 - 80)
+
+
+async def test_what_comes_on_an_added_partition_waits_for_seconds(rig: Rig, kafka: KafkaCluster) -> None:
+    """Three times, ten seconds apart: with looks half a minute apart, one of the three would wait for twenty."""
+    await both(rig)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    await admin.start()
+    try:
+        for number in range(3):
+            began = time.monotonic()
+            await admin.create_partitions({rig.topic("thumbs"): NewPartitions(3 + number)})
+            await asyncio.sleep(0.5)
+            await rig.producer.close()  # a new one knows of it
+            event = json.dumps(thumb(f"added-{number}")).encode()
+            await rig.producer.send([(rig.topic("thumbs"), b"k", event, ())], [2 + number])
+            await rig.joined(thumbs=number + 1)
+            assert time.monotonic() - began < 9.5
+            await asyncio.sleep(10.0 - (time.monotonic() - began))
+    finally:
+        await admin.close()

@@ -196,7 +196,10 @@ def test_kafka_security_that_is_no_such_object_is_named_and_not_quoted(
     assert "canary" not in said
 
 
-@pytest.mark.parametrize("http", ["8350", ":8350", "localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ""])
+@pytest.mark.parametrize(
+    "http",
+    ["8350", ":8350", "localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "", "https://a:1", "http://a:1/x"],
+)
 def test_http_wants_an_address_and_a_port(http: str) -> None:
     assert "address:port" in refusal({"http": http})
 
@@ -204,6 +207,7 @@ def test_http_wants_an_address_and_a_port(http: str) -> None:
 @pytest.mark.parametrize("http", ["127.0.0.1:0", "0.0.0.0:8350", "[::1]:8350", "localhost:65535"])
 def test_http_takes_any_address_with_a_port(http: str) -> None:
     assert load_settings({"http": http}).http == http
+    assert load_settings({"http": f"http://{http}/"}).http == http, "as `rampgate dev` and the worker's log print it"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,7 +15,11 @@ import pytest
 import yaml
 
 from evalcore.registry.files import COMPONENTS, VERTICALS
-from rampgate.settings import Settings
+from rampgate.settings import SECRETS, Settings
+from rampgate.settings_sources import load_settings
+from rampgate.wiring import make_parts
+from rampgate.worker.gates import Gates
+from rampgate.worker.live_judging import channels_of, why_off
 from schemas.topics import Topics
 from tests.giving_up import missing
 from tests.root import ROOT
@@ -88,31 +92,167 @@ def test_ours_run_without_root_and_with_a_reaper(compose: dict[str, Any]) -> Non
         assert service["cap_drop"] == ["ALL"]
 
 
-def test_environment_names_are_settings_and_their_values_are_accepted(compose: dict[str, Any], tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("t")
-    seen = set()
-    for name in OWN:
-        values = {}
-        for key, value in compose["services"][name].get("environment", {}).items():
-            if key.startswith("RAMPGATE_"):
-                field = key.removeprefix("RAMPGATE_").lower()
-                assert field in Settings.model_fields, f"{name}: {key}"
-                values[field] = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", value)
-        seen |= set(values)
-        for secret in ("token_file", "redis_password_file"):
-            if secret in values:
-                values[secret] = str(token)
-        security = values.pop("kafka_security", None)
-        if security is not None:
-            values["kafka_security"] = json.loads(security)
-            assert values["kafka_security"]["user"] == name, "each process logs in as a user of its own"
-        settings = Settings.model_validate(values)
-        if name != "table":
-            assert settings.write
-            assert settings.http == "0.0.0.0:8350"
-            assert settings.token is not None, "an address beyond loopback needs a token"
-    assert "kafka_security" in seen
+VARIABLE = re.compile(
+    r"\$(?:(?P<sign>\$)|\{(?P<name>\w+)(?:(?P<how>:?[-?+])(?P<word>[^}]*))?\}|(?P<bare>[A-Za-z_]\w*))"
+)
+
+
+def interpolated(value: Any, given: Mapping[str, str]) -> Any:
+    """As `docker compose config` does with these variables (compose-spec, "Interpolation"). Raises KeyError where it
+    would warn of a variable that nobody has set, or refuse it."""
+    if isinstance(value, dict):
+        return {key: interpolated(one, given) for key, one in value.items()}
+    if isinstance(value, list):
+        return [interpolated(one, given) for one in value]
+    if not isinstance(value, str):
+        return value
+
+    def put(found: re.Match[str]) -> str:
+        if found["sign"]:
+            return "$"
+        name, how, word = found["name"] or found["bare"], found["how"] or "", found["word"] or ""
+        there = name in given and (bool(given[name]) or not how.startswith(":"))
+        if how.endswith("+"):
+            return word if there else ""
+        if not there and not how.endswith("-"):
+            raise KeyError(name)
+        return given[name] if there else word
+
+    return VARIABLE.sub(put, value)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make secrets` makes."""
+    folder = tmp_path_factory.mktemp("made") / "secrets"
+    subprocess.run(["sh", str(ROOT / "scripts" / "make_secrets.sh"), str(folder)], check=True, timeout=30)
+    return folder
+
+
+Read = Callable[..., Settings]
+
+
+@pytest.fixture
+def read(compose: dict[str, Any], made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Reads the settings of a service as its process does there; `filled`: with every line of the file taken in use."""
+
+    def run(name: str, *, filled: bool, **given: str) -> Settings:
+        service = interpolated(compose["services"][name], given)
+        mounted = shutil.copytree(made, tmp_path / name, dirs_exist_ok=True)
+        keys = mounted / "rampgate.toml"
+        if filled:
+            keys.write_text(re.sub(r"^#(?=\w+ = )", "", keys.read_text(), flags=re.M))
+        for path in mounted.iterdir():
+            if path.name not in service["secrets"]:
+                path.unlink()
+        for key in [key for key in os.environ if key.startswith("RAMPGATE_")]:
+            monkeypatch.delenv(key)
+        for key, value in service["environment"].items():
+            monkeypatch.setenv(key, value.replace("/run/secrets/", f"{mounted}/"))
+        assert service["environment"].get("RAMPGATE_SETTINGS") == (
+            "/run/secrets/rampgate.toml" if keys.exists() else None
+        )
+        return load_settings()
+
+    return run
+
+
+GIVEN: dict[str, str] = {"OPIK_URL": "https://opik.internal/api", "OPIK_WORKSPACE": "ours"}
+
+
+@pytest.mark.parametrize("given", [{}, GIVEN, dict.fromkeys(GIVEN, "")], ids=["unset", "set", "empty"])
+def test_each_process_starts_with_the_environment_that_compose_gives_it(
+    compose: dict[str, Any], read: Read, given: dict[str, str]
+) -> None:
+    for name in OWN - {"table"}:
+        settings = read(name, filled=True, **given)
+        assert settings.kafka_security.user == name, "each process logs in as a user of its own"
+        assert settings.write
+        assert settings.http == "0.0.0.0:8350"
+        assert settings.token is not None, "an address beyond loopback needs a token"
+        assert settings.opik == (given.get("OPIK_URL") or "http://host.docker.internal:5173/api")
+        assert settings.opik_workspace == (given.get("OPIK_WORKSPACE") or "default")
+
+
+NEEDED = {
+    "a gate": {"model_url", "model_key", "seal_key", "opik_api_key", "token", "redis_password"},
+    "live judging": {"model_url", "model_key", "seal_key", "live_judging", "write"},
+    "notices": {"slack_webhook", "pagerduty_key", "grafana_url", "grafana_token", "regressions_log"},
+}
+ELSEWHERE = {"candidate_key", "github_token"}
+"""Secrets of what no compose file has: a candidate that the manifest names, and CI."""
+
+
+@pytest.mark.parametrize("name", ["worker", "console"])
+async def test_a_gate_live_judging_and_notices_have_all_that_they_need(read: Read, name: str) -> None:
+    """PC5 AC-4, FR-11, §5.7: what `docker compose up` brings can pass a gate, and tells people of one that fails."""
+    settings = read(name, filled=True)
+    for what, wanted in NEEDED.items():
+        if name == "worker" or what != "notices":
+            assert {one for one in wanted if not getattr(settings, one)} == set(), f"{name}: {what}"
+    assert {one for one in SECRETS if getattr(settings, one) is None} <= ELSEWHERE
+    assert why_off(settings) == ""
+    channels = channels_of(settings)
+    assert None not in (channels.routing_key, channels.slack, channels.grafana)
+    parts = make_parts(settings.model_copy(update={"configs": ROOT / "configs"}))
+    gates = Gates(parts)
+    assert gates.scorer is not None
+    await gates.close()
+    await parts.close()
+
+
+def test_before_the_file_is_filled_in_all_starts_and_says_what_is_off(read: Read) -> None:
+    settings = read("worker", filled=False)
+    assert "RAMPGATE_MODEL_URL" in why_off(settings)
+    assert settings.seal_key is not None, "made by `make secrets`"
+
+
+def test_every_name_that_the_file_uses_exists(compose: dict[str, Any], made: Path) -> None:
+    """As far as `docker compose config` looks, and further: into values, the image and Prometheus's targets."""
+    whole, services = interpolated(compose, {}), compose["services"]
+    used: dict[str, set[str]] = {"secrets": set(), "volumes": set()}
+    for name, service in whole["services"].items():
+        used["secrets"] |= (secrets := set(service.get("secrets", ())))
+        places = [one.split(":") for one in service.get("volumes", ())]
+        used["volumes"] |= {source for source, *_ in places if "/" not in source}
+        assert set(service.get("depends_on", ())) <= services.keys(), name
+        assert service.get("network_mode", "service:kafka").removeprefix("service:") in services, name
+        values = [str(value) for value in service.get("environment", {}).values()]
+        text = " ".join([*values, *map(str, service.get("command", ())), *map(str, service.get("entrypoint", ()))])
+        assert set(re.findall(r"/run/secrets/([\w.]+)", text)) <= secrets, name
+        if name in OWN:
+            named = {re.sub(r"^.*@|:.*$", "", one.split("://")[-1].split("/")[0]) for one in values if ":" in one[:80]}
+            hosts = {one for one in named if re.fullmatch(r"[a-z][a-z0-9.-]*", one)} - {"host.docker.internal"}
+            assert hosts <= services.keys(), name
+            assert hosts >= ({"dynamodb"} if name == "table" else {"kafka", "redis"}), name
+            assert set(service["environment"].get("RAMPGATE_HTTP_HOSTS", "worker").split(",")) <= services.keys()
+    for sort, names in used.items():
+        assert names == whole[sort].keys(), f"{sort}: what is declared is used, and the other way"
+    for name, secret in whole["secrets"].items():
+        assert (made / Path(secret["file"]).name).read_text(), name
+
+
+def test_several_workers_can_run_and_prometheus_finds_each(compose: dict[str, Any]) -> None:
+    """`--scale worker=2`: no name and no port of the host is one worker's alone, and a name stands for all of them."""
+    for name in ("worker", "feed"):
+        service = compose["services"][name]
+        assert "container_name" not in service
+        assert all(re.fullmatch(r"127\.0\.0\.1::\d+", port) for port in service.get("ports", ()))
+    jobs = yaml.safe_load((ROOT / "configs" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    for job in jobs:
+        (found,) = job["dns_sd_configs"]
+        (name,) = found["names"]
+        assert job["job_name"] == f"rampgate-{name}"
+        assert str(found["port"]) == compose["services"][name]["environment"]["RAMPGATE_HTTP"].split(":")[1]
+        assert found["type"] == "A", "the addresses of all of its containers, by which they admit a request"
+
+
+def test_the_log_of_regressions_lies_on_a_volume_that_its_user_may_write(compose: dict[str, Any]) -> None:
+    worker = compose["services"]["worker"]
+    folder = str(PurePosixPath(worker["environment"]["RAMPGATE_REGRESSIONS_LOG"]).parent)
+    assert f"regressions:{folder}" in worker["volumes"]
+    final = (ROOT / "Dockerfile").read_text().split("\nFROM ")[-1]
+    assert f"install -d -o rampgate -g rampgate {folder}\n" in final, "an empty volume takes the owner from the image"
 
 
 def test_secrets_come_by_file_and_ports_stay_on_loopback(compose: dict[str, Any]) -> None:
@@ -190,14 +330,13 @@ def test_each_topic_has_somebody_who_may_use_it_and_nobody_may_change_one() -> N
     assert {each for users in rights.values() for one in users.values() for each in one.split(", ")} <= harmless
 
 
-def test_each_user_has_a_password_of_its_own(compose: dict[str, Any], tmp_path: Path) -> None:
+def test_each_user_has_a_password_of_its_own(compose: dict[str, Any], made: Path) -> None:
     users = {user for held in granted().values() for user in held}
     wanted = {f"kafka_{user}_password" for user in users}
     assert set(compose["services"]["topics"]["secrets"]) == wanted
-    subprocess.run(["sh", str(ROOT / "scripts" / "make_secrets.sh"), str(tmp_path / "s")], check=True, timeout=30)
-    made = {path.name: path.read_text() for path in (tmp_path / "s").iterdir()}
-    assert set(made) == set(compose["secrets"])
-    assert len(set(made.values())) == len(made)
+    texts = {path.name: path.read_text() for path in made.iterdir()}
+    assert set(texts) == set(compose["secrets"])
+    assert len(set(texts.values())) == len(texts)
     for name, service in compose["services"].items():
         held = wanted & set(service.get("secrets", ()))
         assert held <= ({f"kafka_{name}_password"} if name != "topics" else wanted)

@@ -11,6 +11,7 @@ from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked
 from evalcore.yaml.findings import ValidationResult
 from rampgate.console import Failure
+from rampgate.registry.verticals import require_folder
 from rampgate.settings_sources import load_settings
 
 
@@ -21,10 +22,9 @@ def root_of(configs: Path | None) -> Path:
 
 def tree_of(root: Path) -> Tree:
     """The files of a registry as they are on disk. Raises Failure where the folder is missing or can't be listed."""
+    require_folder(root)
     try:
         return disk.read_tree(root)
-    except NotADirectoryError as error:
-        raise Failure(f"{error}; name the registry's folder with --configs or RAMPGATE_CONFIGS") from error
     except OSError as error:
         raise Failure(f"{error.filename or root}: {error.strerror or error}") from error
 

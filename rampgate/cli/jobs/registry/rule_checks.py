@@ -102,8 +102,8 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
 def diff(ref: str, configs: Path | None, as_json: bool) -> int:
     """Show the changes since `ref`. Exit code 1 for a change. Raises Failure for an unreadable side, and NoHistory."""
     root = root_of(configs)
-    commit = commit_of(root, ref)
-    found = changes(_judges(tree_at(root, ref), f"{root} at {ref}"), _judges(tree_of(root), str(root)))
+    now, commit = tree_of(root), commit_of(root, ref)
+    found = changes(_judges(tree_at(root, ref), f"{root} at {ref}"), _judges(now, str(root)))
     if as_json:
         listed = [{**asdict(one), "vertical": one.vertical or None} for one in found]
         print_json({"ref": ref, "commit": commit, "changed": bool(found), "changes": listed})

@@ -139,7 +139,7 @@ async def opened(kafka: str | None, redis: str | None) -> AsyncIterator[Parts]:
     """The parts, closed at the end. Raises Failure for a bad query or a part out of reach."""
     settings = load_settings({"kafka": kafka, "redis": redis})
     configure_logs("warning", "console")
-    parts = make_parts(settings)
+    parts = make_parts(settings, registry=False)
     try:
         yield parts
     except BadQuery as error:

@@ -26,13 +26,17 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 TIMEOUT_SECONDS = 20.0
 
 
-def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[AnswerT]]) -> AnswerT:
-    """The answer to a query, over connections that give up soon. Raises Failure for what the caller has to correct."""
+def run_query(
+    flags: dict[str, Any], query: Callable[[Queries], Awaitable[AnswerT]], *, registry: bool = True
+) -> AnswerT:
+    """The answer to a query, which may need the `registry`, over connections that give up soon. Raises Failure for what
+    the caller has to correct."""
     settings = load_settings(flags)
     configure_logs("error", "console")
 
     async def job() -> AnswerT:
-        parts = make_parts(settings.model_copy(update={"opik_retry_seconds": min(settings.opik_retry_seconds, 5.0)}))
+        soon = settings.model_copy(update={"opik_retry_seconds": min(settings.opik_retry_seconds, 5.0)})
+        parts = make_parts(soon, registry=registry)
         try:
             await parts.store.close()
             parts.store = RedisStore(settings.redis_url, settings.redis_prefix, timeout=3.0, tries=2)

@@ -23,7 +23,7 @@ def resume(flags: dict[str, Any], place: str, until: int | None) -> dict[str, An
     configure_logs("error", "console")
 
     async def job() -> dict[str, Any]:
-        parts = make_parts(settings)
+        parts = make_parts(settings, registry=False)
         try:
             return await let_through(parts, place, until)
         except Unavailable as error:

@@ -40,7 +40,7 @@ def skip(
     configure_logs("error", "console")
 
     async def job() -> dict[str, Any]:
-        parts = make_parts(settings)
+        parts = make_parts(settings, registry=False)
         try:
             return await skipped(parts, place, to, reason, audit, dry_run=dry_run)
         except Unavailable as error:

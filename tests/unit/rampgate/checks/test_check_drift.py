@@ -57,11 +57,11 @@ def test_a_judge_that_scores_as_it_did_passes_whatever_the_order_of_items(check:
     assert (code, one["passed"], one["kl"], one["reason"], one["judge_id"]) == (0, True, 0.0, "", "helpfulness")
 
 
-def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_written(check: Check) -> None:
-    """No registry is there at all: a file is all that a check needs."""
+def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_written(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
     then = [*scored("My-Judge", SPREAD), *scored("yes", [True, False] * 10), *scored("part", [0.25, 0.75] * 60)]
-    code, told, _ = check(then, then, "--json")
-    assert (code, told["config_hash"]) == (1, None), "without a limit nobody can tell"
+    code, told, _ = check(then, then, "--configs", configs, "--json")
+    assert code == 1, "without a limit nobody can tell"
     found = {one["judge_id"]: one for one in told["judges"]}
     assert list(found) == ["My-Judge", "yes", "part"]
     for one in found.values():
@@ -127,8 +127,8 @@ def test_a_line_that_is_wrong_is_named_with_file_line_and_field(
 
 def test_files_that_say_nothing_are_bad_input(check: Check, tmp_path: Path) -> None:
     good = scored("helpfulness", SPREAD)
-    assert "has no scores" in check(good, [])[2]
-    (tmp_path / "configs").mkdir()
+    assert "has no scores" in check(good, [], "--configs", str(written(tmp_path, LIMITS)))[2]
+    (tmp_path / "configs" / "evaluation_manifest.yaml").unlink()
     assert check(good, good)[0] == 2, "a registry that is there and broken is told, not passed over"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from rampgate.report.page import MOST_ROWS, Report, Section, html, markdown
 from tests.browser import opened, overflow
+from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.checks.report_pages import HOSTILE, Page
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
@@ -51,6 +52,7 @@ Reported = Callable[[str, Path], tuple[int, dict[str, Any], str]]
 def reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Reported:
     """Runs a check of its files with a report."""
     alone(tmp_path, monkeypatch)
+    written(tmp_path)
     jsonl(tmp_path / "human.jsonl", *pairs(HOSTILE, -1), *pairs("sound", 1))
     jsonl(tmp_path / "then.jsonl", *scored(HOSTILE, [1, 2, 3, 4, 5] * 20))
     jsonl(tmp_path / "now.jsonl", *scored(HOSTILE, [2, 3, 4, 5, 5] * 20))

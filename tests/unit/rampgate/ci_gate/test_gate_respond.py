@@ -78,10 +78,11 @@ def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, s
     assert (safety.users, safety.sessions) == (2, 5)
 
 
-def test_what_is_no_name_of_a_user_is_nobody(rig: Traced, sent: list[Evaluation]) -> None:
+def test_pc5_5_7_traces_without_a_name_of_a_user_count_one_each(rig: Traced, sent: list[Evaluation]) -> None:
     jsonl(rig.traces, *(trace(n, 0.1, user_id=["u"], session_id={"s": n}) for n in range(TRACES)))
     verdict(*on(rig), *ASKED, code=1)
-    assert {(one.users, one.sessions) for one in sent[0].judges} == {(0, 0)}
+    (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
+    assert (safety.users, safety.sessions) == (TRACES, TRACES)
 
 
 def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Traced, sent: list[Evaluation]) -> None:
@@ -115,7 +116,7 @@ def test_what_names_no_agent_or_no_origin_is_refused(
 
 def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Traced, sent: list[Evaluation]) -> None:
     rig.written(0.1)
-    assert "refusal: page, log" in ran(*on(rig), *ASKED).stderr
+    assert "refusal: ramp_down, page, log" in ran(*on(rig), *ASKED).stderr
     rig.written(1)
     assert "no judge is below its floor" in ran(*on(rig), *ASKED).stderr
     sent.clear()

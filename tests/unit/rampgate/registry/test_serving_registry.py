@@ -82,6 +82,34 @@ def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_ol
     assert restored.process.poll() is None
 
 
+def test_pc5_fr10_a_vertical_that_was_added_is_served_and_joins_its_turns_after_a_restart(restored: Served) -> None:
+    """The refresh says so, else an onboarding seems to be done while its turns count as unregistered."""
+    file = restored.folder / "configs/verticals/shopping.yaml"
+    assert "restart" not in restored.ask("/refresh", "POST")[1]["message"]
+    file.write_text("name: shopping\nproject: shopping-eval\n")
+    try:
+        done = restored.refresh()
+        assert done.exit_code == 0
+        assert "shopping counts as unregistered until this worker is restarted" in done.output
+        assert restored.ask("/eval-config?vertical=shopping&category=general_qa")[0] == 200
+        assert "shopping" in restored.registry["detail"]
+    finally:
+        file.unlink()
+
+
+def test_pc5_5_7_a_worker_that_can_not_write_its_log_of_regressions_says_so_at_start(
+    served: Served, tmp_path: Path
+) -> None:
+    """Not at the first breach, when the row is lost."""
+    said = "regressions_log_unwritable"
+    assert not [line for line in served.log if line["event"] == said]
+    assert not (served.folder / "docs").exists(), "the file is made by the first row"
+    with serving(copied(tmp_path), RAMPGATE_REGRESSIONS_LOG="configs/evaluation_manifest.yaml/log.md") as other:
+        (line,) = [line for line in other.log if line["event"] == said]
+    assert (line["level"], line["reason"]) == ("error", f"{tmp_path}/configs/evaluation_manifest.yaml can't be written")
+    assert "RAMPGATE_REGRESSIONS_LOG" in line["remedy"]
+
+
 def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restored: Served) -> None:
     """PC5 §5.7: never half-loaded."""
     before = restored.ask(ASKED)[1]
@@ -183,13 +211,14 @@ def test_a_worker_starts_without_a_registry_to_serve_says_so_and_takes_a_repaire
         ("127.0.0.1:1", "http://127.0.0.1:1 can't be reached"),
         ("0.0.0.0:1", "http://127.0.0.1:1 can't be reached"),
         ("[::]:1", "http://[::1]:1 can't be reached"),
+        ("http://127.0.0.1:1", "rampgate: http://127.0.0.1:1 can't be reached"),
         ("127.0.0.1:0", "names no port"),
     ],
 )
 def test_a_worker_out_of_reach_is_named_with_what_to_do(http: str, said: str) -> None:
     ran = CliRunner().invoke(app, ["refresh", "--http", http])
     assert isinstance(ran.exception, Failure), "exit code 2"
-    assert said in str(ran.exception)
+    assert said in f"rampgate: {ran.exception}"
     assert "RAMPGATE_HTTP" in str(ran.exception)
 
 

@@ -87,8 +87,7 @@ class Served:
     def refresh(self, *arguments: str) -> Result:
         """`rampgate refresh`."""
         token = {"RAMPGATE_TOKEN": self.token} if self.token is not None else {}
-        http = self.url.removeprefix("http://")
-        return CliRunner().invoke(app, ["refresh", *arguments], env={**token, "RAMPGATE_HTTP": http})
+        return CliRunner().invoke(app, ["refresh", *arguments], env={**token, "RAMPGATE_HTTP": self.url})
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,19 @@ def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> Non
     lines = file.read_text().splitlines()
     assert lines[0] == "what an operator wrote"
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize("place", ["file/log.md", "folder", "dangling", "closed/log.md", "closed/new/log.md"])
+def test_pc5_5_7_a_trend_log_that_can_not_be_written_is_known_before_the_first_row(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere/at/all")
+    may = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "closed" and may(path, mode))  # root may
+    assert "can't be written" in str(TrendLog(tmp_path / place).refusal())
+    for fine in ("file", "folder/log.md", "new/folder/log.md"):
+        assert TrendLog(tmp_path / fine).refusal() is None
+    assert not (tmp_path / "new").exists()

@@ -12,6 +12,7 @@ import pytest
 from agents.keys import REGRESSION_LEASE
 from agents.live.scores import watched
 from agents.ports import Unavailable
+from evalcore.gates.messages import summary
 from evalcore.gates.regression import Event, Response, Step, WatchLimits
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Failure, Reply
@@ -139,12 +140,15 @@ async def test_one_user_in_several_spellings_ramps_nobody_down() -> None:
         ({}, 8, 8),
         ({"user_id": "one"}, 1, 8),
         ({"session_id": "one"}, 8, 1),
-        ({"user_id": None, "session_id": ""}, 0, 0),
+        ({"user_id": None, "session_id": ""}, 8, 8),
+        ({"user_id": "\u200b"}, 8, 8),
+        ({"user_id": None, "session_id": "one"}, 8, 1),
     ],
 )
-async def test_a_ramp_down_takes_several_users_and_several_sessions(
+async def test_pc5_5_7_a_ramp_down_takes_several_users_and_sessions_or_as_many_traces_that_name_none(
     metadata: dict[str, Any], users: int, sessions: int
 ) -> None:
+    """PC5 §5.7 calls a ramp-down too many the safer failure: an agent that traces no users must not be exempt."""
     watching = Watching()
     watching.metadata = metadata
     watching.rig.model = Worst()
@@ -155,6 +159,25 @@ async def test_a_ramp_down_takes_several_users_and_several_sessions(
     assert (response.breach.users, response.breach.sessions) == (users, sessions)
     assert (Step.RAMP_DOWN in steps) is (min(users, sessions) >= 3)
     assert Step.PAGE in steps
+
+
+async def test_pc5_5_7_beside_one_user_two_traces_without_one_make_three() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    watching.metadata = {"user_id": "one"}
+    await watching.turns(6)
+    watching.metadata = {"user_id": ""}
+    await watching.turns(1, "without")
+    assert "too little for an automatic ramp-down" in summary(only_of("honesty", await watching.look()))
+    await watching.turns(1, "again")
+    confirmed = only_of("honesty", await watching.look())
+    assert (confirmed.event, confirmed.breach.users) == (Event.CONFIRMED, 3)
+    assert "3 users and 8 sessions (a trace that names none counts as one)" in summary(confirmed)
+
+
+def only_of(judge: str, responses: list[Response]) -> Response:
+    (found,) = [one for one in responses if one.breach.judge_id == judge]
+    return found
 
 
 async def test_whose_traces_a_score_is_of_is_kept_below_a_safety_judges_floor_and_nowhere_else() -> None:

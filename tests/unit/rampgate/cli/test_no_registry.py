@@ -1,0 +1,79 @@
+"""In a folder without `configs/` a command whose answer needs the registry says where it looked, and gives none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+from tests.unit.rampgate.cli.test_unknown_vertical import COMMANDS
+
+MODEL = ("--model", "http://127.0.0.1:1/v1")
+ANSWERS = {
+    **{command: (*words, "--vertical", "receipts") for command, words in COMMANDS.items()},
+    "coverage": ("coverage",),
+    "turn": ("turn", "resp_1"),
+    "sweep": ("sweep", "--since", "2d"),
+    "traces list": ("traces", "list"),
+    "check drift, all": ("check", "drift", "scores.jsonl", "scores.jsonl"),
+    "check drift, asking": ("check", "drift", "--outputs", "scores.jsonl", *MODEL),
+    "check noise": ("check", "noise", *MODEL),
+    "check canaries": ("check", "canaries", *MODEL),
+    "check inversion, users": ("check", "inversion", "--users", "--vertical", "receipts"),
+    "check inversion, published": ("check", "inversion", "pairs.jsonl", "--standing", "standing.jsonl"),
+    "gate run": ("gate", "run", "--milestone", "pre_merge", "--outputs", "scores.jsonl"),
+    "rules diff": ("rules", "diff"),
+    "rules validate": ("rules", "validate"),
+    "manifest validate": ("manifest", "validate"),
+    "manifest sync": ("manifest", "sync", "--yes"),
+    "datasets list": ("datasets", "list"),
+    "vertical scaffold": ("vertical", "scaffold", "shopping"),
+}
+
+
+def files(folder: Path) -> None:
+    jsonl(folder / "scores.jsonl", *scored("ux_quality", [0.8, 0.9] * 20))
+    pairs = [
+        {"judge_id": "ux_quality", "judge_version": "1", "item_id": f"i{n}", "judge_score": n % 5, "human_score": n % 5}
+        for n in range(30)
+    ]
+    jsonl(folder / "pairs.jsonl", *pairs)
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_a_command_that_needs_the_registry_ends_with_2_and_the_folder_it_looked_in(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a registered vertical is called `unregistered`, and a limit that is stated is said not to be."""
+    alone(tmp_path, monkeypatch)
+    files(tmp_path)
+    code, document, told = ran(capsys, monkeypatch, *ANSWERS[command])
+    assert (code, document["text"]) == (2, "")
+    assert f"{tmp_path}/configs: no such folder" in told.replace("\n", "")
+    assert "RAMPGATE_CONFIGS" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("check", "inversion", "pairs.jsonl"), ("calibrate", "seed", "scores.jsonl"), ("settings",)],
+    ids=["inversion", "calibrate", "settings"],
+)
+def test_a_file_alone_is_answered_without_a_registry(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(tmp_path, monkeypatch)
+    files(tmp_path)
+    assert ran(capsys, monkeypatch, *words)[0] == 0
+
+
+@pytest.mark.parametrize("words", [("conservation",), ("dead-letters", "list"), ("triage", "list")])
+def test_what_redis_and_kafka_alone_know_is_asked_for_without_a_registry(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(tmp_path, monkeypatch)
+    monkeypatch.setenv("RAMPGATE_KAFKA", "127.0.0.1:1")
+    monkeypatch.setenv("RAMPGATE_REDIS", "redis://127.0.0.1:1/0")
+    code, _, told = ran(capsys, monkeypatch, *words)
+    assert (code, "no such folder" in told) == (2, False), told
