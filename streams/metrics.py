@@ -419,8 +419,8 @@ class Metrics(MetricSet):
         )
         self.new_names_refused = self._counter(
             "rampgate_new_names_refused_total",
-            "Traces whose vertical or agent version was new beyond new_names_per_hour: counted as unregistered, or not "
-            "pooled.",
+            "Traces and signals whose vertical or agent version was new beyond new_names_per_hour: they count as "
+            "unregistered, or are not pooled.",
             sort=NAMES,
         )
         self.parked = self._gauge("rampgate_parked_signals", "Signals in durable state that wait to be written.")

@@ -69,7 +69,8 @@ def standing(turn: Turn) -> Sequence[Counted]:
     else:
         out = [(turn.vertical, covered, turn.time // 1000)] if covered != NO_CLASS else []
     if times and not turn.trace:
-        out.append((UNKNOWN, "1", min(times) // 1000))
+        named = [(signal.time, signal.vertical) for _, signal in signals if signal.value and signal.vertical]
+        out.append((min(named)[1] if named else UNKNOWN, "1", min(times) // 1000))
     return out
 
 

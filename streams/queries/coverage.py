@@ -84,7 +84,7 @@ def counted(found: Iterable[tuple[Piece, dict[str, int]]]) -> Iterator[tuple[str
 
 
 def label_of(vertical: str, registered: Collection[str]) -> str:
-    """The vertical where it is registered, `unknown` for signals without a trace, else `unregistered`."""
+    """The vertical where it is registered, `unknown` for signals without a trace that name none, else `unregistered`."""
     return vertical if vertical in registered or vertical == UNKNOWN else UNREGISTERED
 
 

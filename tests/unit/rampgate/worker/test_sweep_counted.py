@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from agents.newcomers import Newcomers
 from rampgate.worker.sweep import make_sweep
 from schemas.outcomes import Kind
 from streams.metrics import Metrics
@@ -46,3 +48,14 @@ async def test_scores_that_a_sweep_writes_are_in_its_metrics() -> None:
     await sweep.finish_waiting()
     assert (written("thumbs"), written("reroll")) == (2, 2)
     assert sweep.tally.scores_written == len(world.scores.held) == 4
+
+
+async def test_pf9_fr11_a_swept_thumb_without_a_trace_counts_under_its_items_vertical() -> None:
+    world = World()
+    world.ports = replace(world.ports, newcomers=Newcomers((), most=1))
+    sweep = sweep_of(world, Metrics(), Table([[["a"]]]))
+    await sweep.scan(0, 1, start())
+    assert world.coverage() == {("shopping", "missing_trace"): 1}
+    another = sweep_of(world, Metrics(), Table([[["b"]]], vertical="v" * 300))
+    await another.scan(0, 1, start())
+    assert world.coverage() == {("shopping", "missing_trace"): 1, ("unregistered", "missing_trace"): 1}
