@@ -134,8 +134,11 @@ class Metrics(MetricSet):
         )
         self.both_present = self._gauge(
             "eval_correlation_coverage_both_present_count",
-            "Turns in the lookback window with a user signal and a trace.",
+            "Turns in the lookback window with a user signal and a trace, judged or not.",
             vertical=OPEN,
+        )
+        self.joined_unjudged = self._gauge(
+            "rampgate_joined_unjudged_turns", "Of both_present, the turns that no judge scored.", vertical=OPEN
         )
         self.coverage_rate = self._gauge(
             "eval_correlation_coverage_rate_ratio",

@@ -16,6 +16,7 @@ class Expected:
 
     scores: dict[tuple[str, str], float] = field(default_factory=dict)
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unjudged: Counter[str] = field(default_factory=Counter)
 
 
 def recount(events: list[tuple[Kind, dict[str, Any]]]) -> Expected:
@@ -77,6 +78,7 @@ def recount(events: list[tuple[Kind, dict[str, Any]]]) -> Expected:
         vertical = traces[rid][0]["metadata"]["vertical"]
         if said_something:
             out.coverage[vertical, "both_present"] += 1
+            out.unjudged.update([] if judged else [vertical])
         elif judged:
             out.coverage[vertical, "missing_signal"] += 1
         if value:

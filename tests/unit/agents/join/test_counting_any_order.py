@@ -60,6 +60,7 @@ async def settled(world: World, events: list[tuple[Kind, dict[str, Any]]]) -> No
     expected = recount(events)
     assert world.scores.held == expected.scores
     assert world.coverage() == dict(expected.coverage)
+    assert world.unjudged() == expected.unjudged
     world.balance()
     for kind in Kind:
         count = sum(1 for of, _ in events if of is kind)
