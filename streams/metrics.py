@@ -516,7 +516,7 @@ class Metrics(MetricSet):
             "rampgate_feed_heartbeat_timestamp_seconds", "Unix time of the feed's last complete round over its shards."
         )
         self.sweep_items = self._counter(
-            "rampgate_sweep_items_total", "Items of the table and derived rerolls in a sweep.", outcome=SWEEP_OUTCOMES
+            "rampgate_sweep_items_total", "Items of the table and rerolls in a sweep.", outcome=SWEEP_OUTCOMES
         )
         self.sweep_finished = self._gauge(
             "rampgate_sweep_finished_timestamp_seconds", "Unix time at which a sweep last came to its end."

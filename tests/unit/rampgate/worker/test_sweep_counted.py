@@ -20,7 +20,12 @@ from tests.unit.streams.sweep.sweep_table import Slow, Table
 def sweep_of(world: World, metrics: Metrics, table: Any) -> Sweep:
     """The sweep as the command makes it, on parts in memory; its time is the world's."""
     opik = SimpleNamespace(traces=world.traces)
-    own = {"verticals": {"shopping": None}, "policy": world.policy, "topics": world.topics}
+    own: dict[str, Any] = {
+        "access": None,
+        "verticals": {"shopping": None},
+        "policy": world.policy,
+        "topics": world.topics,
+    }
     parts: Any = SimpleNamespace(ports=world.ports, opik=opik, producer=Slow(), metrics=metrics, **own)
     sweep = make_sweep(parts, table, 0, dry=False)
 
