@@ -324,8 +324,8 @@ class Metrics(MetricSet):
         )
         self.inverted_judges = self._gauge(
             "eval_inverted_judge_count",
-            "Judges that stand suspended because their scores run against the human ones (FR-10); of all verticals "
-            "together as `platform`.",
+            "Judges that stand suspended because their scores run against those of the vertical's people (FR-10); "
+            "`platform`: against people of no vertical.",
             vertical=OPEN,
         )
         self.inversion_overdue = self._gauge(
@@ -361,9 +361,11 @@ class Metrics(MetricSet):
             self.canaries_age.labels(judge).set_function(partial(_age, at))
             self.canaries_overdue.labels(judge).set_function(partial(_older, at, days * 86_400))
 
-    def observe_inversion(self, inverted: int, held_at: Mapping[str, float]) -> None:
-        """`held_at`: when each judge was last held against people, as a time of Unix."""
-        self.inverted_judges.labels("platform").set(inverted)
+    def observe_inversion(self, inverted: Mapping[str, int], held_at: Mapping[str, float]) -> None:
+        """`inverted`: judges by vertical; `held_at`: when each was last compared with people, as a time of Unix."""
+        self.inverted_judges.clear()
+        for vertical, judges in inverted.items():
+            self.inverted_judges.labels(vertical).set(judges)
         self.inversion_overdue.clear()
         for judge, at in held_at.items():
             self.inversion_overdue.labels(judge).set_function(partial(_older, at, INVERSION_DAYS * 86_400))

@@ -137,7 +137,8 @@ class Gates:
         )
         self.parts.metrics.observe_canary_passes(passed, self.parts.settings.canaries_days)
         today = datetime.fromtimestamp(self.parts.clock.now_ms() / 1_000, UTC).date()
-        self.parts.metrics.observe_inversion(known.inverted(serving, today), held)
+        inverted = dict.fromkeys(("platform", *self.parts.verticals), 0) | known.inverted(serving, today)
+        self.parts.metrics.observe_inversion(inverted, held)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
