@@ -24,6 +24,7 @@ from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.judging import call_limits
 from rampgate.registry.dataset_check import read_whole
+from rampgate.registry.metrics import observed
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
 from schemas.dead_letters import Sealing as InstallationSealing
@@ -181,7 +182,7 @@ class Gates:
     def requests(self, consumption: Consumption) -> RampRequests:
         parts = self.parts
         requests = RampRequests(
-            RampAnswers(reloading.loaded, self._ports),
+            RampAnswers(observed(parts.metrics), self._ports),
             self.verdicts,
             parts.ports.dead_letters,
             RampCounting(

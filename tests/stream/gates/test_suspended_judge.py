@@ -84,3 +84,15 @@ async def test_a_suspended_judge_decides_nothing_also_after_flushall_until_it_pa
     found = by_request(await rig.verdicts(2))["passed"]
     assert (found["verdict"], found["failing_judges"]) == ("warn", ["ux_quality"]), found["reasons"]
     assert found["action"] == "proceed"
+
+
+async def test_pf9_nfr2_a_workers_gate_observes_its_lookups_of_judges(rig: Rig) -> None:
+    await rig.start()
+    value = rig.workers[0][1].metrics.registry.get_sample_value
+    name = "eval_judge_registry_lookup_latency_seconds"
+    before = value(f"{name}_count") or 0
+    await rig.send("ramp-steps", step("looked up"))
+    await rig.verdicts(1)
+    looked_up = value(f"{name}_count") or 0
+    assert looked_up > before
+    assert (value(f"{name}_bucket", {"le": "0.05"}) or 0) >= 0.95 * looked_up
