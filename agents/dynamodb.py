@@ -41,7 +41,7 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Sig
         0 if removed else thumb_value(image, names.thumbs),
         time,
         sequence_of(change["SequenceNumber"], "dynamodb.SequenceNumber"),
-        vertical=named_vertical(image, names.vertical),
+        vertical=scalar(image, names.vertical) or "",
     )
 
 
@@ -111,13 +111,6 @@ def scalar(image: Image, name: str) -> str | None:
         return None
     text = value.get("S", value.get("N"))
     return text if isinstance(text, str) else None
-
-
-def named_vertical(image: Image, name: str) -> str:
-    """Return the vertical that an image names; "" for none, or for what is no text: a label costs no one's thumb."""
-    attribute = image.get(name)
-    text = attribute.get("S") if isinstance(attribute, dict) else None
-    return text if isinstance(text, str) else ""
 
 
 def created(image: Image, name: str) -> str | float | None:

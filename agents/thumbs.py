@@ -94,10 +94,8 @@ def decode_exact(
             else:
                 if time >= earliest:
                     tie = 0 if seq else zlib.crc32(event.event_id.encode()) & 0xFFFF
-                    vertical = event.vertical or ""
-                    items.append(
-                        SignalEvent(index, event.response_id, VALUES[event.value], time, seq, tie, 0, vertical)
-                    )
+                    named = event.vertical or ""
+                    items.append(SignalEvent(index, event.response_id, VALUES[event.value], time, seq, tie, 0, named))
                     continue
         others.append((index, record))
     return others

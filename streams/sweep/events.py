@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agents.codec import TraceFacts
-from agents.dynamodb import created, named_vertical, scalar, thumb_value
+from agents.dynamodb import created, scalar, thumb_value
 from agents.join.sessions import is_reroll
 from agents.join.turn import Session
 from agents.policy import Attributes, Policy
@@ -89,7 +89,7 @@ def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, top
         "value": value,
         "occurred_at": created(image, names.created_at),
         "observed_at": read_at_ms / 1000,
-        "vertical": named_vertical(image, names.vertical) or None,
+        "vertical": scalar(image, names.vertical),
     }
     return UnsentRecord(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
 

@@ -42,14 +42,19 @@ async def test_pf9_fr11_a_signal_without_a_trace_counts_under_the_vertical_that_
 @pytest.mark.parametrize("form", NAMED)
 async def test_pf9_fr11_where_the_event_names_none_it_counts_as_unknown(form: str) -> None:
     kind, event = NAMED[form]
-    for none in ("", None) if form != "stream record" else ("", None, 5):
+    for none in ("", None):
         world = World()
-        sent = event(none)
-        if none == 5:
-            sent["dynamodb"]["NewImage"]["Vertical"] = "shopping"
-        await world.tell(kind, sent)
+        await world.tell(kind, event(none))
         assert world.coverage() == {("unknown", "missing_trace"): 1}
-        assert world.conservation(kind)["parked:no_trace"] == 1, "a label costs no one's signal"
+
+
+@pytest.mark.parametrize("attribute", [{"NULL": True}, {"BOOL": True}, {"M": {}}])
+async def test_a_vertical_that_is_no_text_costs_no_ones_thumb(attribute: dict[str, Any]) -> None:
+    world, sent = World(), change("r")
+    sent["dynamodb"]["NewImage"]["Vertical"] = attribute
+    await world.tell(Kind.THUMBS, sent)
+    assert world.coverage() == {("unknown", "missing_trace"): 1}
+    assert world.conservation(Kind.THUMBS)["parked:no_trace"] == 1
 
 
 @pytest.mark.parametrize("named", ["travel", None])
