@@ -25,7 +25,8 @@ from schemas.outcomes import Cause, FilterReason
 
 class SignalEvent(msgspec.Struct, gc=False):
     """An event of a declared user signal. `value`: 1, -1, or 0 for a withdrawal. `seq`, `tie`: as in
-    `agents.join.turn.Signal`. `observed` is set for a reading of the table: when it was read (ms)."""
+    `agents.join.turn.Signal`. `observed` is set for a reading of the table: when it was read (ms). `vertical`: as the
+    event names it, until it is placed (`agents.newcomers`)."""
 
     index: int
     response_id: str
@@ -34,6 +35,7 @@ class SignalEvent(msgspec.Struct, gc=False):
     seq: bytes = b""
     tie: int = 0
     observed: int = 0
+    vertical: str = ""
 
 
 class TraceFacts(msgspec.Struct, gc=False):

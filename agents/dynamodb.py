@@ -41,6 +41,7 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Sig
         0 if removed else thumb_value(image, names.thumbs),
         time,
         sequence_of(change["SequenceNumber"], "dynamodb.SequenceNumber"),
+        vertical=scalar(image, names.vertical) or "",
     )
 
 

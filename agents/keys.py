@@ -164,7 +164,7 @@ POOL_EDGE = KeyFamily(
 KNOWN_NAME = KeyFamily(
     f"kn{FORM}:<agent version or vertical>",
     type="string",
-    life="the lookback window and a day after its last trace",
+    life="the lookback window and a day after its last trace or signal",
     growth="one for each agent version, and for each vertical that is not registered",
     owner="agents.newcomers",
     holds="the hour in which the name was first heard of: it is known, after a restart too",

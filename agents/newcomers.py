@@ -1,4 +1,5 @@
-"""Bounds the names that traces make up: verticals nobody registered, and agent versions, first heard of in one hour.
+"""Bounds the names that traces and signals make up, first heard of in one hour: verticals nobody registered, and agent
+versions.
 
 Each vertical has counters of its own and each agent version pools of its own, hour by hour. A producer that makes up a
 name for each trace would fill Redis with them, so beyond a bound a new vertical counts as `unregistered`, and a new
@@ -7,11 +8,11 @@ agent version has no pool. Registered verticals and names that are known already
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agents.codec import TraceFacts
+from agents.codec import SignalEvent, TraceFacts
 from agents.keys import KNOWN_NAME, REFUSED, UNNAMED, Key, names_of, spelled
 from schemas.verticals import UNREGISTERED
 
@@ -58,6 +59,12 @@ class Names:
         known = self.heard.get(name, (first, first))
         self.heard[name] = min(first, known[0]), max(now // HOUR_MS, known[1])
 
+    async def recall(self, names: Mapping[Key, str], store: Store, now: int) -> None:
+        """Know those names that the state knows; `names` by their keys."""
+        for name, held in zip(names.values(), await store.read([*names]) if names else (), strict=True):
+            if held:
+                self.remember(name, int(held), now)
+
 
 def _vertical_key(vertical: str) -> Key:
     return KNOWN_NAME.key(f"vertical {vertical}")
@@ -70,7 +77,7 @@ def _whole(agent: str, version: str) -> str:
 @dataclass
 class Newcomers:
     """One worker's memory of names. `registered`: the verticals with a file. `refused` is told `vertical` or `agent`
-    for each trace whose name was beyond the bound."""
+    for each trace or signal whose name was beyond the bound."""
 
     registered: Collection[str] = ()
     most: int = 1_000
@@ -87,38 +94,42 @@ class Newcomers:
         """
         versions = {(one.agent, one.agent_version) for one in found if not one.names}
         unheard = {
-            KNOWN_NAME.key(spelled(names_of(*one))): (self._agents, _whole(*one))
+            KNOWN_NAME.key(spelled(names_of(*one))): _whole(*one)
             for one in versions
             if names_of(*one) != UNNAMED and _whole(*one) not in self._agents.heard
         }
-        strange = {one.vertical for one in found if not self._is_ours(one.vertical)}
-        unheard |= {_vertical_key(one): (self._verticals, one) for one in strange if one not in self._verticals.heard}
-        for (of, name), held in zip(unheard.values(), await store.read([*unheard]) if unheard else (), strict=True):
-            if held:
-                of.remember(name, int(held), now)
-        notes: dict[Key, int] = {}
+        await self._agents.recall(unheard, store, now)
+        notes = await self.place_verticals(found, store, now, lookback)
         for facts in found:
-            self._placed(facts, now)
+            if not facts.names:
+                facts.names = names_of(facts.agent, facts.agent_version)
+                if facts.names != UNNAMED and self.pooled_since(facts.agent, facts.agent_version, now) is None:
+                    facts.names = REFUSED
             heard = self._agents.heard.get(_whole(facts.agent, facts.agent_version))
             if heard is not None and facts.names not in (UNNAMED, REFUSED):
-                notes[KNOWN_NAME.key(spelled(facts.names))] = heard[0]
-            if facts.vertical in self._verticals.heard:
-                notes[_vertical_key(facts.vertical)] = self._verticals.heard[facts.vertical][0]
-        expires = now + lookback + DAY_MS
-        return {key: (b"%d" % since, expires) for key, since in notes.items()}
+                notes[KNOWN_NAME.key(spelled(facts.names))] = b"%d" % heard[0], now + lookback + DAY_MS
+        return notes
+
+    async def place_verticals(
+        self, found: Collection[TraceFacts | SignalEvent], store: Store, now: int, lookback: int
+    ) -> Notes:
+        """Place traces or signals under the vertical that their turn is counted under; as `place`."""
+        strange = [one for one in found if not self._is_ours(one.vertical)]
+        known = self._verticals
+        unheard = {_vertical_key(one.vertical): one.vertical for one in strange if one.vertical not in known.heard}
+        await known.recall(unheard, store, now)
+        notes: Notes = {}
+        for one in strange:
+            if known.since(one.vertical, now) is None:
+                one.vertical = UNREGISTERED
+                self.refused("vertical")
+            else:
+                since = known.heard[one.vertical][0]
+                notes[_vertical_key(one.vertical)] = b"%d" % since, now + lookback + DAY_MS
+        return notes
 
     def _is_ours(self, vertical: str) -> bool:
         return not vertical or vertical in self.registered or vertical == UNREGISTERED
-
-    def _placed(self, facts: TraceFacts, now: int) -> None:
-        vertical = facts.vertical
-        if not self._is_ours(vertical) and self._verticals.since(vertical, now) is None:
-            facts.vertical = UNREGISTERED
-            self.refused("vertical")
-        if not facts.names:
-            facts.names = names_of(facts.agent, facts.agent_version)
-            if facts.names != UNNAMED and self.pooled_since(facts.agent, facts.agent_version, now) is None:
-                facts.names = REFUSED
 
     def pooled_since(self, agent: str, version: str, now: int) -> int | None:
         """Return the hour since which traces and scores of this agent version are pooled; None where they are not."""

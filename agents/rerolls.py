@@ -34,11 +34,12 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Signa
             raise ValueError(f"elapsed_seconds: {event['elapsed_seconds']!r} is no duration")
         if event["response_id"] == event["new_response_id"]:
             raise ValueError("new_response_id: the same as response_id")
-        if time < earliest or elapsed > policy.window_of(event.get("vertical") or ""):
+        vertical = event.get("vertical") or ""
+        if time < earliest or elapsed > policy.window_of(vertical):
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, time))
             return None
         tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
-        return SignalEvent(index, event["response_id"], 1, time, tie=tie)
+        return SignalEvent(index, event["response_id"], 1, time, tie=tie, vertical=vertical)
 
     validate(REROLLS, rows, out.bad, build, out)
     return out

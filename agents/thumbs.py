@@ -57,6 +57,7 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
             time,
             sequence_of(event.get("sequence"), "sequence"),
             observed=time_ms(observed, "observed_at", now, policy) if observed is not None else 0,
+            vertical=event.get("vertical") or "",
         )
         if not thumb.seq:
             thumb.tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
@@ -93,7 +94,8 @@ def decode_exact(
             else:
                 if time >= earliest:
                     tie = 0 if seq else zlib.crc32(event.event_id.encode()) & 0xFFFF
-                    items.append(SignalEvent(index, event.response_id, VALUES[event.value], time, seq, tie))
+                    named = event.vertical or ""
+                    items.append(SignalEvent(index, event.response_id, VALUES[event.value], time, seq, tie, 0, named))
                     continue
         others.append((index, record))
     return others

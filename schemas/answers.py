@@ -18,7 +18,8 @@ class Coverage(Answer):
     """The join's coverage of one vertical (PF-9 FR-11): turns of the window, by what they have.
 
     `rate` is, of the turns with a user signal or a judged trace, the share with a signal and a trace: both_present /
-    (both_present + missing_trace + missing_signal). Null where there is no turn.
+    (both_present + missing_trace + missing_signal). Null where there is no turn. `unjudged`: those of
+    both_present that no judge scored.
     """
 
     vertical: str
@@ -26,6 +27,7 @@ class Coverage(Answer):
     both_present: int = 0
     missing_trace: int = 0
     missing_signal: int = 0
+    unjudged: int = 0
     rate: float | None = None
 
 

@@ -20,7 +20,8 @@ Time = Annotated[str, Len(1, 64)] | Number
 
 
 class PlainThumb(TypedDict):
-    """A thumb in the plain form. `observed_at` marks a reading of the table (a sweep), not a change."""
+    """A thumb in the plain form. `observed_at` marks a reading of the table (a sweep), not a change. `vertical`: what
+    the turn counts under while it has no trace."""
 
     event_id: Text
     response_id: Text
@@ -29,6 +30,7 @@ class PlainThumb(TypedDict):
     occurred_at: Time
     sequence: NotRequired[Annotated[int, Strict()] | Text | None]
     observed_at: NotRequired[Time | None]
+    vertical: NotRequired[str | None]
 
 
 class ExactThumb(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -41,6 +43,7 @@ class ExactThumb(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     occurred_at: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     user_id: str | None = None
     sequence: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
+    vertical: str | None = None
 
 
 Image = dict[str, Any]

@@ -134,8 +134,11 @@ class Metrics(MetricSet):
         )
         self.both_present = self._gauge(
             "eval_correlation_coverage_both_present_count",
-            "Turns in the lookback window with a user signal and a trace.",
+            "Turns in the lookback window with a user signal and a trace, judged or not.",
             vertical=OPEN,
+        )
+        self.joined_unjudged = self._gauge(
+            "rampgate_joined_unjudged_turns", "Of both_present, the turns that no judge scored.", vertical=OPEN
         )
         self.coverage_rate = self._gauge(
             "eval_correlation_coverage_rate_ratio",
@@ -321,8 +324,8 @@ class Metrics(MetricSet):
         )
         self.inverted_judges = self._gauge(
             "eval_inverted_judge_count",
-            "Judges that stand suspended because their scores run against the human ones (FR-10); of all verticals "
-            "together as `platform`.",
+            "Judges that stand suspended because their scores run against those of the vertical's people (FR-10); "
+            "`platform`: against people of no vertical.",
             vertical=OPEN,
         )
         self.inversion_overdue = self._gauge(
@@ -358,9 +361,11 @@ class Metrics(MetricSet):
             self.canaries_age.labels(judge).set_function(partial(_age, at))
             self.canaries_overdue.labels(judge).set_function(partial(_older, at, days * 86_400))
 
-    def observe_inversion(self, inverted: int, held_at: Mapping[str, float]) -> None:
-        """`held_at`: when each judge was last held against people, as a time of Unix."""
-        self.inverted_judges.labels("platform").set(inverted)
+    def observe_inversion(self, inverted: Mapping[str, int], held_at: Mapping[str, float]) -> None:
+        """`inverted`: judges by vertical; `held_at`: when each was last compared with people, as a time of Unix."""
+        self.inverted_judges.clear()
+        for vertical, judges in inverted.items():
+            self.inverted_judges.labels(vertical).set(judges)
         self.inversion_overdue.clear()
         for judge, at in held_at.items():
             self.inversion_overdue.labels(judge).set_function(partial(_older, at, INVERSION_DAYS * 86_400))
@@ -419,8 +424,8 @@ class Metrics(MetricSet):
         )
         self.new_names_refused = self._counter(
             "rampgate_new_names_refused_total",
-            "Traces whose vertical or agent version was new beyond new_names_per_hour: counted as unregistered, or not "
-            "pooled.",
+            "Traces and signals whose vertical or agent version was new beyond new_names_per_hour: they count as "
+            "unregistered, or are not pooled.",
             sort=NAMES,
         )
         self.parked = self._gauge("rampgate_parked_signals", "Signals in durable state that wait to be written.")
@@ -513,7 +518,7 @@ class Metrics(MetricSet):
             "rampgate_feed_heartbeat_timestamp_seconds", "Unix time of the feed's last complete round over its shards."
         )
         self.sweep_items = self._counter(
-            "rampgate_sweep_items_total", "Items of the table and derived rerolls in a sweep.", outcome=SWEEP_OUTCOMES
+            "rampgate_sweep_items_total", "Items of the table and rerolls in a sweep.", outcome=SWEEP_OUTCOMES
         )
         self.sweep_finished = self._gauge(
             "rampgate_sweep_finished_timestamp_seconds", "Unix time at which a sweep last came to its end."

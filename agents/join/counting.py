@@ -33,6 +33,8 @@ _HASH_DIGITS: Final = 8
 
 
 NO_CLASS: Final = "-"
+UNJUDGED: Final = NO_CLASS
+"""As a whole token: a turn with a signal and a trace that no judge scored, counted beside its class and standing."""
 LETTERS: Final = "rndp"
 """The standings' letters in counters, by number."""
 RATED, REROLLED, OF_PRODUCTION = 1, 2, 4
@@ -68,8 +70,11 @@ def standing(turn: Turn) -> Sequence[Counted]:
         out = tokens(turn, covered, rated, rerolled)
     else:
         out = [(turn.vertical, covered, turn.time // 1000)] if covered != NO_CLASS else []
+    if covered == "0" and not turn.judged:
+        out.append((turn.vertical, UNJUDGED, turn.time // 1000))
     if times and not turn.trace:
-        out.append((UNKNOWN, "1", min(times) // 1000))
+        named = [(signal.time, signal.vertical) for _, signal in signals if signal.value and signal.vertical]
+        out.append((min(named)[1] if named else UNKNOWN, "1", min(times) // 1000))
     return out
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import SignalEvent
-from agents.join.counting import HOUR, NO_CLASS, RATED, token
+from agents.join.counting import HOUR, NO_CLASS, RATED, UNJUDGED, token
 from agents.join.step import Batch, StepContext
 from agents.join.step_data import PreparedTurns
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
@@ -71,6 +71,8 @@ def prepare(
         known = versions[1:]
         key = (vertical, token("0", versions[0], known, RATED) if versions else "0", second)
         moves[key] = moves.get(key, 0) + 1
+        if not turn.judged:
+            moves[vertical, UNJUDGED, second] = moves.get((vertical, UNJUDGED, second), 0) + 1
         if turn.judged or versions:
             covered = "2" if turn.judged else NO_CLASS
             key = (vertical, token(covered, versions[0], known, 0) if versions else covered, second)

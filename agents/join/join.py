@@ -35,7 +35,11 @@ def merge_signal(
     """Merge an event into the turn as its signal's rule says; return False where the turn stays as it was. `origin`:
     the signal's own, unless the event came another way."""
     merge = merge_latest if declared.rule is MergeRule.LATEST else merge_once
-    return merge(turn, declared, event, partition, offset, declared.origin if origin is None else origin)
+    won = merge(turn, declared, event, partition, offset, declared.origin if origin is None else origin)
+    signal = turn.signal(declared.kind) if won and event.vertical and not turn.trace else None
+    if signal is not None:
+        signal.vertical = event.vertical
+    return won
 
 
 def merge_latest(
@@ -129,6 +133,8 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
         versions = [one for one in versions if one.came != Came.RUNNING or one.names == facts.names]
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
+        for _, signal in turn.signals() if not turn.trace else ():
+            signal.vertical = ""
         if turn.trace and not same:
             leave(turn, turn.trace)
             turn.left = b"".join([one for one in turn.left_traces if one != facts.trace])

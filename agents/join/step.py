@@ -30,6 +30,7 @@ from agents.join.counting import (
     count_tallies,
     field_of,
     move,
+    short_name,
     standing,
     tally,
 )
@@ -204,6 +205,7 @@ def signal_agent(
         batch: Batch, items: Sequence[SignalEvent], context: StepContext, ports: Ports
     ) -> list[MergeResult]:
         turns, records, partition = context.turns, batch.records, batch.partition
+        await place_verticals(items, context, ports)
         out = []
         for item in items:
             snapshot = turns[item.response_id]
@@ -214,6 +216,16 @@ def signal_agent(
         return out
 
     return Agent(declared.kind, decode, merge, prepare, declared)
+
+
+async def place_verticals(items: Sequence[SignalEvent], context: StepContext, ports: Ports) -> None:
+    """Bound the verticals that signals of turns without a trace name, as those of traces are."""
+    named = [item for item in items if item.vertical and not context.turns[item.response_id].turn.trace]
+    for item in named:
+        item.vertical = short_name(item.vertical)
+    if named:
+        place = ports.newcomers.place_verticals
+        context.change.sets |= await place(named, ports.store, context.now, context.policy.lookback)
 
 
 async def handle(

@@ -14,7 +14,7 @@ from agents.codec import SignalEvent, TraceFacts
 from agents.join.change_turns import Writing, change_turns
 from agents.join.join import latest_first, merge_signal, merge_trace
 from agents.join.late_writes import note_held
-from agents.join.step import StepContext
+from agents.join.step import StepContext, place_verticals
 from agents.join.step_data import Refused, Report
 from agents.join.turn import Mark, Turn, decode_turn
 from agents.keys import turn_keys
@@ -64,6 +64,7 @@ async def bring(
     records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
 
     async def merge(context: StepContext) -> list[Refused]:
+        await place_verticals([one.item for one in placed], context, ports)
         for one in placed:
             snapshot = context.turns[one.item.response_id]
             place = (one.record.partition, one.record.offset)

@@ -45,7 +45,8 @@ class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     `value`: 1, -1 or 0 (withdrawn) for thumbs, 1 for a reroll. `time`: when it occurred. `seq`: the DynamoDB sequence
     number, big-endian; empty where only time orders. `asof`: the time that orders versions, less `time`.
-    `partition`, `offset`: its record, kept while it may still become a dead letter.
+    `partition`, `offset`: its record, kept while it may still become a dead letter. `vertical`: as its event names it,
+    kept while the turn has no trace.
     """
 
     value: int
@@ -59,6 +60,7 @@ class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     offset: int = 0
     parked_at: int = 0
     cause: int = 0
+    vertical: str = ""
 
     def newer_than(self, other: Signal) -> bool:
         """Order by sequence numbers where both have one; else by time, then by a tie-break that is independent of

@@ -12,6 +12,7 @@ take back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
 from operator import attrgetter
@@ -46,7 +47,7 @@ class Suspensions:
             if not versions:
                 continue
             own = versions.get(version)
-            last = self._suspending(judge, reason, version)
+            last = max(self._against(judge, reason, version), key=AT, default=None)
             if last is not None and not _over(last, today):
                 until = f" until {last.until.isoformat()}" if last.until is not None else ""
                 return f"by its check of {reason} on {last.at.date().isoformat()}{until}: {last.message or 'it failed'}"
@@ -82,17 +83,18 @@ class Suspensions:
         of = self._known.get((judge, CheckedFor.INVERSION), {}).get(version, {}).values()
         return max((one for one in of if one.vertical in ("", vertical)), key=AT, default=None)
 
-    def inverted(self, versions: Mapping[str, str], today: date) -> int:
-        """Returns how many judges stand as inverted; `versions` has the version of each."""
-        found = (self._suspending(judge, CheckedFor.INVERSION, version) for judge, version in versions.items())
-        return sum(one is not None and not _over(one, today) for one in found)
+    def inverted(self, versions: Mapping[str, str], today: date) -> Counter[str]:
+        """Returns how many judges stand as inverted, by the vertical whose people they score against; `platform` where
+        those are of no vertical. `versions` has the version of each."""
+        found = (self._against(judge, CheckedFor.INVERSION, version) for judge, version in versions.items())
+        return Counter(one.vertical or "platform" for of in found for one in of if not _over(one, today))
 
-    def _suspending(self, judge: str, reason: CheckedFor, version: str) -> StandingRecord | None:
-        """The check that suspends the judge: the last one that could tell, of this version or else of any, of the same
-        people. None where they all found it sound."""
+    def _against(self, judge: str, reason: CheckedFor, version: str) -> list[StandingRecord]:
+        """The checks that suspend the judge: of the same people the last one that could tell, of this version or else
+        of any. Empty where they all found it sound."""
         told = [one for one in _all(self._known.get((judge, reason), {})) if one.verdict is not CheckVerdict.UNDECIDED]
         bad = (one for one in told if one.verdict is CheckVerdict.SUSPENDED)
-        return max((one for one in bad if _last_word(one, told, version) is one), key=AT, default=None)
+        return [one for one in bad if _last_word(one, told, version) is one]
 
 
 def _all(versions: Versions) -> list[StandingRecord]:

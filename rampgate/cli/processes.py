@@ -185,7 +185,9 @@ def sweep(
     sweep_id: Annotated[str | None, typer.Option("--id", help="Name of the sweep, by which it is resumed")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin anew")] = False,
     segments: Annotated[int, typer.Option(min=1, max=64, help="Parts of the table read side by side")] = 2,
-    rerolls: Annotated[bool, typer.Option("--rerolls/--no-rerolls", help="Derive rerolls from Opik's traces")] = True,
+    rerolls: Annotated[
+        bool, typer.Option("--rerolls/--no-rerolls", help="Rerolls: of their topic and from traces")
+    ] = True,
     dry_run: DryRunOption = False,
     table: TableOption = None,
     endpoint: EndpointOption = None,
@@ -196,7 +198,7 @@ def sweep(
     metrics_file: MetricsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the thumbs table and Opik's traces, and publish what the stream lacks: PF-9's scheduled batch.
+    """Read the thumbs table, the rerolls topic and Opik's traces; join what the state lacks: PF-9's scheduled batch.
 
     Safe to repeat, and safe beside feed and worker. Exit code 2: a part is out of reach, or a lost state is being
     rebuilt; run it again to go on.

@@ -57,6 +57,9 @@ def validate_command(
 def list_command(
     vertical: Annotated[str | None, typer.Option("--vertical", help="As this vertical sees them")] = None,
     category: Annotated[str | None, typer.Option("--category", help="Only what fires on this category")] = None,
+    judge: Annotated[str | None, typer.Option("--id", help="Only this judge")] = None,
+    classification: Annotated[str | None, typer.Option(help="Only this class: safety_refusal or quality")] = None,
+    sub_agent: Annotated[str | None, typer.Option(help="Only what scores this sub-agent")] = None,
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
@@ -66,7 +69,7 @@ def list_command(
     """
     from rampgate.cli.jobs.registry.rule_checks import list_judges
 
-    list_judges(vertical, category, configs, as_json)
+    list_judges(vertical, category, (judge, classification, sub_agent), configs, as_json)
 
 
 @rules.command("diff")

@@ -53,6 +53,7 @@ class Scrape:
             wanted[metrics.both_present, row.vertical] = row.both_present
             wanted[metrics.missing_trace, row.vertical] = row.missing_trace
             wanted[metrics.missing_signal, row.vertical] = row.missing_signal
+            wanted[metrics.joined_unjudged, row.vertical] = row.unjudged
             if row.rate is not None:
                 wanted[metrics.coverage_rate, row.vertical] = row.rate
         for gauge, vertical in self._shown - wanted.keys():

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
+from functools import lru_cache
 from pathlib import PurePath
 
+from prometheus_client import Histogram
+
 from agents.join.counting import short_name
+from evalcore import reloading
 from evalcore.lint.drift import DRIFT
 from evalcore.registry.judge import overdue
 from evalcore.registry.registry import Judge, Registry
@@ -17,6 +22,25 @@ from schemas.judges import judge_id
 from streams.metrics import Metrics
 
 
+class _Observed(Registry):
+    def __init__(self, registry: Registry, lookups: Histogram) -> None:
+        super().__init__(**vars(registry))
+        for name in ("judge", "category", "classified"):
+            object.__setattr__(self, name, timed(lookups)(getattr(registry, name)))
+
+
+@contextmanager
+def timed(lookups: Histogram) -> Iterator[None]:
+    with lookups.time():
+        yield
+
+
+def observed(metrics: Metrics) -> Callable[[], Registry | None]:
+    """Return what gives a worker the serving registry, whose lookups are observed (PF-9 NFR-2)."""
+    view = lru_cache(maxsize=1)(lambda registry: _Observed(registry, metrics.registry_lookup))
+    return lambda: view(registry) if (registry := reloading.loaded()) is not None else None
+
+
 class RegistryMetrics:
     """Counts a finding when it first appears, and not again at each refresh that still has it."""
 
@@ -24,9 +48,6 @@ class RegistryMetrics:
         self._metrics, self._day = metrics, day
         self._known: frozenset[tuple[str, str, str]] = frozenset()
         self._judges: set[str] = set()
-
-    def looked_up(self, seconds: float) -> None:
-        self._metrics.registry_lookup.observe(seconds)
 
     def moved(self, answer: Refresh, result: ValidationResult, registry: Registry | None) -> None:
         metrics = self._metrics

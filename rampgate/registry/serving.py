@@ -5,7 +5,6 @@ FR-10, §5.7). Broken files leave the served version in place, and every answer 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -58,7 +57,7 @@ class ServedRegistry:
     ) -> None:
         """`joined`: the verticals that this process knew when it started; None where it joins no turns."""
         self._root, self._source, self._joined = root.absolute(), source, joined
-        self._metrics = RegistryMetrics(metrics, day)
+        self._metrics, self._lookups = RegistryMetrics(metrics, day), metrics.registry_lookup
         self._lock = asyncio.Lock()
         self._asked = asyncio.Event()
         self._last: Refresh | None = None
@@ -115,10 +114,8 @@ class ServedRegistry:
             raise Unavailable(self._nothing() + self._first_findings())
         if not category:
             raise no_category(registry)
-        started = time.perf_counter()
-        answer = eval_config(registry, vertical or None, category)
-        self._metrics.looked_up(time.perf_counter() - started)
-        return answer
+        with self._lookups.time():
+            return eval_config(registry, vertical or None, category)
 
     def check(self) -> Check:
         """The registry's check for /readyz: ok once the files were read, even with errors. Signals are joined without a

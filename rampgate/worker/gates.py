@@ -24,6 +24,7 @@ from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.judging import call_limits
 from rampgate.registry.dataset_check import read_whole
+from rampgate.registry.metrics import observed
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
 from schemas.dead_letters import Sealing as InstallationSealing
@@ -137,7 +138,8 @@ class Gates:
         )
         self.parts.metrics.observe_canary_passes(passed, self.parts.settings.canaries_days)
         today = datetime.fromtimestamp(self.parts.clock.now_ms() / 1_000, UTC).date()
-        self.parts.metrics.observe_inversion(known.inverted(serving, today), held)
+        inverted = dict.fromkeys(("platform", *self.parts.verticals), 0) | known.inverted(serving, today)
+        self.parts.metrics.observe_inversion(inverted, held)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
@@ -180,7 +182,7 @@ class Gates:
     def requests(self, consumption: Consumption) -> RampRequests:
         parts = self.parts
         requests = RampRequests(
-            RampAnswers(reloading.loaded, self._ports),
+            RampAnswers(observed(parts.metrics), self._ports),
             self.verdicts,
             parts.ports.dead_letters,
             RampCounting(

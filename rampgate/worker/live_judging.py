@@ -14,9 +14,9 @@ import structlog
 
 from agents.live.balance import Balance, End, Whose
 from agents.live.judging import NAME, Judged, LiveJudging
-from evalcore import reloading
 from evalcore.gates.regression import Event, Kind, Response, WatchLimits
 from evalcore.scoring.runner import Scorer
+from rampgate.registry.metrics import observed
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
 from streams.alerts.notifiers import Address, Notifier, grafana
@@ -97,7 +97,7 @@ def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool])
     return RegressionWatch(
         parts.store,
         parts.clock,
-        reloading.loaded,
+        observed(parts.metrics),
         responder.carry_out,
         window_seconds=settings.regression_window_seconds,
         limits=watch_limits(settings),
@@ -159,7 +159,7 @@ class LiveJudges:
             parts.ports,
             parts.policy,
             self._scorer,
-            reloading.loaded,
+            observed(parts.metrics),
             parts.opik.traces.get,
             frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
             parts.topics["traces"],

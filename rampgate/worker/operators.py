@@ -11,6 +11,7 @@ import structlog
 
 from evalcore import reloading
 from evalcore.inversion.users import UserSignal, UserTurn, Week
+from rampgate.registry.metrics import observed
 from rampgate.user_turns import read_turns
 from rampgate.wiring import Parts
 from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier, make_watch, triage_log
@@ -47,7 +48,7 @@ class Operators:
         slack = channels_of(settings).slack
         news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback)
         self._watch = make_watch(parts, self._client, lambda: False)
-        responses = EvaluationResponses(self._watch, reloading.loaded, parts.clock)
+        responses = EvaluationResponses(self._watch, observed(parts.metrics), parts.clock)
         self.consumer = DelayedConsumer(
             NAME,
             parts.access,

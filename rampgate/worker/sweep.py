@@ -13,11 +13,16 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from agents.ports import Unavailable
+from evalcore import reloading
+from rampgate.http.scrape import Scrape
+from rampgate.queries import Queries
 from rampgate.registry.file_writer import replace_file
+from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
 from streams.dynamodb.ledger import Ledger
+from streams.kafka.reading import pages_now
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import compare
 from streams.rebuild import rebuilding
@@ -54,6 +59,8 @@ async def run_sweep(
     began = time.monotonic()
     try:
         await refuse_evicting(parts.store)
+        if asked.metrics_file is not None:  # its labels are the registry's names
+            await ServedRegistry(settings.configs, parts.metrics, reloading).refresh("sweep")
         await whole_now(parts)  # before the log keeps a span that a wrong clock made
         log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
@@ -84,6 +91,7 @@ async def run_sweep(
         for outcome in ("published", "unchanged", "older", "bad"):
             parts.metrics.sweep_items.labels(outcome).inc(getattr(sweep.tally, outcome))
         if asked.metrics_file is not None:
+            await Scrape(parts.metrics, Queries(parts)).refresh()
             replace_file(asked.metrics_file, generate_latest(parts.metrics.registry).decode())
     finally:
         dynamo.close()
@@ -126,6 +134,7 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
         parts.topics,
         since,
         partial(whole_now, parts),
+        partial(pages_now, parts.access, parts.topics["rerolls"]),
         dry=dry,
         observe=lambda report: parts.metrics.observe_report(report, parts.verticals),
     )

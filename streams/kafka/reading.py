@@ -60,6 +60,13 @@ async def spans_of(
 
 
 async def records_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[Record]:
+    """The records that stand on a topic now, as `pages_now` has them."""
+    async for records in pages_now(access, topic, since):
+        for record in records:
+            yield record
+
+
+async def pages_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[list[Record]]:
     """The records that stand on a topic now, those since a time (ms) where one is given, but for tombstones. Raises
     Unavailable, also where there is no such topic."""
     count = (await partitions_of(access, [topic])).get(topic)
@@ -69,9 +76,7 @@ async def records_now(access: KafkaAccess, topic: str, since: int | None = None)
         async with started(make_consumer(access)) as consumer:
             spans = await spans_of(consumer, [TopicPartition(topic, number) for number in range(count)], since)
             async for _, records in records_of(consumer, spans):
-                for record in records:
-                    if record.value is not None:
-                        yield record
+                yield [record for record in records if record.value is not None]
     except (TimeoutError, *KAFKA_ERRORS) as error:
         raise Unavailable(f"Kafka: {topic}: {reason_of(error)}") from error
 
@@ -89,10 +94,10 @@ async def records_of(
     while left:
         fetched = await consumer.getmany(*left, timeout_ms=500, max_records=CHUNK)
         for partition, records in fetched.items():
-            heard = time.monotonic()
             inside = [record for record in records if record.offset < left[partition]]
             if inside:
                 yield partition, inside
+            heard = time.monotonic()
         for partition, end in list(left.items()):
             if await consumer.position(partition) >= end:  # the last offsets may be of no record
                 del left[partition]

@@ -14,6 +14,7 @@ from agents.join.counting import (
     MISSING_SIGNAL,
     MISSING_TRACE,
     NO_CLASS,
+    UNJUDGED,
     short_name,
 )
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
@@ -23,7 +24,7 @@ from schemas.verticals import UNKNOWN, UNREGISTERED
 
 HOUR_SECONDS = HOUR // 1000
 Counts = dict[tuple[str, str], int]
-"""(vertical as the trace names it, class) -> number of turns."""
+"""(vertical as the trace names it, class or UNJUDGED) -> number of turns."""
 
 
 class Piece(NamedTuple):
@@ -64,8 +65,8 @@ def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
     """The sum of parts by coverage class. Pure."""
     out: Counts = {}
     for vertical, token, turns in counted(found):
-        if token[0] != NO_CLASS:
-            key = vertical, CLASSES[int(token[0])]
+        if token[0] != NO_CLASS or token == UNJUDGED:
+            key = vertical, token if token == UNJUDGED else CLASSES[int(token[0])]
             out[key] = out.get(key, 0) + turns
     return out
 
@@ -84,7 +85,7 @@ def counted(found: Iterable[tuple[Piece, dict[str, int]]]) -> Iterator[tuple[str
 
 
 def label_of(vertical: str, registered: Collection[str]) -> str:
-    """The vertical where it is registered, `unknown` for signals without a trace, else `unregistered`."""
+    """The vertical where it is registered, `unknown` for signals without trace and name, else `unregistered`."""
     return vertical if vertical in registered or vertical == UNKNOWN else UNREGISTERED
 
 
@@ -113,13 +114,14 @@ def of_one(counts: Counts, vertical: str, registered: Collection[str], window_se
 
 def entry(vertical: str, counts: Counts, window_seconds: int) -> Coverage:
     both, no_trace, no_signal = (counts.get((vertical, kind), 0) for kind in (BOTH, MISSING_TRACE, MISSING_SIGNAL))
-    total = both + no_trace + no_signal
+    total, unjudged = both + no_trace + no_signal, counts.get((vertical, UNJUDGED), 0)
     return Coverage(
         vertical=vertical,
         window_seconds=window_seconds,
         both_present=both,
         missing_trace=no_trace,
         missing_signal=no_signal,
+        unjudged=max(unjudged, 0),  # turns joined by a release before leave what they were never counted as
         rate=both / total if total else None,
     )
 
@@ -158,6 +160,6 @@ class WindowCoverage:
             counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
         if vertical is not None:
             return of_one(counts, vertical, self._registered, window_seconds).rate
-        total = sum(counts.values())
+        total = sum(turns for (_, kind), turns in counts.items() if kind in CLASSES)
         both = sum(turns for (_, kind), turns in counts.items() if kind == BOTH)
         return both / total if total else None

@@ -89,6 +89,7 @@ def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, top
         "value": value,
         "occurred_at": created(image, names.created_at),
         "observed_at": read_at_ms / 1000,
+        "vertical": scalar(image, names.vertical),
     }
     return UnsentRecord(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
 

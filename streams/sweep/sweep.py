@@ -1,4 +1,5 @@
-"""Sweeps the thumbs table and Opik's traces into the join's state: PF-9's V1, a scheduled batch (FR-6).
+"""Sweeps the thumbs table, the rerolls topic and Opik's traces into the join's state: PF-9's V1, a scheduled batch
+(FR-6).
 
 What the state has already is not published and changes nothing, so a sweep beside the stream, or a second one, doubles
 nothing. A sweep that was cut short goes on at the page it had reached.
@@ -6,7 +7,7 @@ nothing. A sweep that was cut short goes on at the page it had reached.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
-from schemas.dead_letters import clean
+from schemas.dead_letters import Record, clean
 from schemas.signals import REROLL, THUMBS, UserSignal
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
@@ -43,7 +44,8 @@ class Sender(Protocol):
 
 @dataclass
 class Tally:
-    """What a sweep did, counted in items, turns and scores."""
+    """What a sweep did, counted in items, turns and scores. `rerolls_new`: of the topic, those that the state lacked;
+    `rerolls_found`: derived from traces."""
 
     scanned: int = 0
     older: int = 0
@@ -51,6 +53,7 @@ class Tally:
     published: int = 0
     bad: int = 0
     traces: int = 0
+    rerolls_new: int = 0
     rerolls_found: int = 0
     rerolls_published: int = 0
     scores_written: int = 0
@@ -61,7 +64,8 @@ class Tally:
 class Sweep:
     """One sweep. `since` in ms. `dry`: publish, write and save nothing. `observe` gets each step's report. `now` is
     asked for the time (ms) before each page, and raises Unavailable where it can't be trusted: what is read is
-    published with that time, and later changes would seem older than a wrong one."""
+    published with that time, and later changes would seem older than a wrong one. `heard` gives the rerolls topic's
+    records since a time, in pages."""
 
     dynamo: Dynamo
     ports: Ports
@@ -71,13 +75,18 @@ class Sweep:
     topics: Topics
     since: int
     now: Callable[[], Awaitable[int]]
+    heard: Callable[[int], AsyncIterator[Sequence[Record]]]
     dry: bool = False
     observe: Callable[[Report], None] = lambda report: None
     tally: Tally = field(default_factory=Tally)
     waiting: set[str] = field(default_factory=set)
 
     async def rerolls(self) -> None:
-        """Read Opik's turns since `since`: join them, and derive the rerolls that no event reported."""
+        """Read the rerolls topic and Opik's turns since `since`: join both, and derive the rerolls that no event
+        reported."""
+        async for records in self.heard(self.since):
+            await self.now()
+            self.tally.rerolls_new += await self._take(rerolls.AGENT, REROLL, records)
         sessions = Sessions(self.policy)
         longest = max([self.policy.reroll_window, *self.policy.reroll_windows.values()])
         async for page in self.traces.turns(self.since - longest):
@@ -133,8 +142,9 @@ class Sweep:
         new = await self._take(thumbs.AGENT, THUMBS, events)
         tally.published += new  # not in one line with the await: segments run beside one another
 
-    async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[UnsentRecord]) -> int:
-        """Publish the events that the state lacks and bring them through the join; returns their number."""
+    async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[Record]) -> int:
+        """Bring the events that the state lacks through the join, published first where Kafka lacks them too; returns
+        their number."""
         decoded = agent.decode(events, self.ports.clock.now_ms(), self.policy)
         for bad in decoded.bad:
             self.tally.bad += 1
@@ -146,16 +156,19 @@ class Sweep:
         news = [item for item, one in zip(items, known, strict=True) if one.news]
         self.tally.unchanged += len(items) - len(news)
         if news and not self.dry:
-            sent = [events[item.index] for item in news]
-            places = await self.sender.send([(record.topic, record.key, record.value, ()) for record in sent])
-            placed = [
-                Placed(item, replace(record, partition=partition, offset=offset))
-                for item, record, (_, partition, offset) in zip(news, sent, places, strict=True)
-            ]
+            sent = await self._sent([events[item.index] for item in news])
+            placed = [Placed(item, record) for item, record in zip(news, sent, strict=True)]
             report, waiting = await bring(placed, signal, self.ports, self.policy, self.topics)
             self.waiting |= waiting
             self._note(report)
         return len(news)
+
+    async def _sent(self, records: Sequence[Record]) -> Sequence[Record]:
+        unsent = [record for record in records if isinstance(record, UnsentRecord)]
+        if not unsent:
+            return records
+        places = await self.sender.send([(record.topic, record.key, record.value, ()) for record in unsent])
+        return [replace(one, partition=at, offset=offset) for one, (_, at, offset) in zip(unsent, places, strict=True)]
 
     async def _page(
         self, segment: int, segments: int, start: dict[str, Any] | None

@@ -201,6 +201,11 @@ def test_who_writes_a_topic_does_not_read_it(compose_kafka: ComposeKafka, user: 
     assert refusal(refused.value) == "TOPIC_AUTHORIZATION_FAILED"
 
 
+def test_pf9_fr6_the_sweeps_user_reads_the_rerolls_that_the_middleware_sends(compose_kafka: ComposeKafka) -> None:
+    send(compose_kafka.login("events"), "rampgate.rerolls", {"event_id": "seen by the sweep"})
+    assert {"event_id": "seen by the sweep"} in read(compose_kafka.login("feed"), "rampgate.rerolls")
+
+
 def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_else(
     compose_kafka: ComposeKafka, tmp_path: Path
 ) -> None:

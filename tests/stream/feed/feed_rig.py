@@ -54,7 +54,7 @@ class FeedRig(Rig):
     def delete_item(self, name: str) -> None:
         self.db.delete_item(TableName=self.table, Key={"MessageId": {"S": f"m-{name}"}})
 
-    def traces(self, *names: str, session: str = "", said: Any = None, gap: float = 1.0) -> dict[str, str]:
+    def traces(self, *names: str, session: str = "", said: Any = None, gap: float = 1.0, **more: Any) -> dict[str, str]:
         """Completed traces in Opik, `gap` seconds from one's end to the next one's start; returns their ids."""
         at = time.time() - len(names) * (gap + 1.0) - 1.0
         out, ids = [], {}
@@ -65,7 +65,7 @@ class FeedRig(Rig):
                 "response_id": self.response_id(name),
                 "vertical": "receipts",
                 "session_id": self.prefix + (session or name),
-            }
+            } | more
             trace = {"id": ids[name], "name": "turn", "project_name": PROJECT, "start_time": start, "end_time": end}
             out.append(trace | {"input": said if said is not None else {"q": name}, "metadata": metadata})
             at += gap + 1.0
@@ -80,6 +80,15 @@ class FeedRig(Rig):
             event |= {"project_name": PROJECT, "started_at": now, "ended_at": now}
             value = json.dumps(event | {"metadata": {"vertical": "receipts"}})
             self._producer.produce(self.prefix + "traces", value, self.response_id(name))
+        assert self._producer.flush(20) == 0
+
+    def rerolls(self, *names: str) -> None:
+        """Events of rerolls as the history middleware sends them: `slow` comes after the window, `bad` is no JSON."""
+        for name in names:
+            event = {"event_id": f"reroll-{name}", "response_id": self.response_id(name), "new_response_id": "another"}
+            event |= {"occurred_at": time.time(), "elapsed_seconds": 400.0 if name == "slow" else 10.0}
+            value = b"{" if name == "bad" else json.dumps(event).encode()
+            self._producer.produce(self.prefix + "rerolls", value, self.response_id(name))
         assert self._producer.flush(20) == 0
 
     def environment(self, **settings: Any) -> dict[str, str]:

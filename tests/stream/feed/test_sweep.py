@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
+from tests.root import ROOT
 from tests.stream.feed.feed_rig import FeedRig
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
@@ -128,3 +130,55 @@ def test_what_is_out_of_reach_is_named_with_exit_code_2(feed_rig: FeedRig) -> No
     ran = feed_rig.run("sweep", "--since", "yesterday")
     assert ran.code == 2
     assert "--since" in ran.err
+
+
+def test_pf9_fr6_alone_it_joins_the_rerolls_that_the_middleware_put_on_their_topic(feed_rig: FeedRig) -> None:
+    """V1: each run sweeps the table's thumbs and the middleware's rerolls into Opik; no worker has read the topic."""
+    ids = feed_rig.traces("said twice", "said again", session="s", said={"text": "hello"}, gap=120.0)
+    ids |= feed_rig.traces("by event", "by both")
+    feed_rig.put_item("by both", "down")
+    feed_rig.rerolls("by event", "by both", "said twice", "no trace", "slow", "bad")
+    planned = feed_rig.sweep("--dry-run")
+    assert (planned["rerolls_new"], planned["bad"], planned["scores_written"]) == (4, 1, 0), json.dumps(planned)
+    assert feed_rig.writes_of(ids) == {}
+    first = feed_rig.sweep()
+    assert first["rerolls_new"] == 4
+    assert feed_rig.score_of(ids["by event"]) == {REROLL: 1.0}
+    assert feed_rig.score_of(ids["by both"]) == {THUMBS: -1.0, REROLL: 1.0}
+    assert feed_rig.score_of(ids["said twice"]) == {REROLL: 1.0}
+    assert first["waiting"] == 1, "the one without a trace"
+    writes = feed_rig.writes_of(ids)
+    second = feed_rig.sweep()
+    assert (second["rerolls_new"], second["published"], second["scores_written"]) == (0, 0, 0)
+    assert feed_rig.writes_of(ids) == writes
+    keys = Counter((one.key() or b"").decode().removeprefix(feed_rig.prefix) for one in feed_rig.records("rerolls"))
+    assert keys["said twice"] == keys["by both"] == 1, "what stands on the topic is not published again"
+
+    # A worker that comes later counts the records, and writes nothing again.
+    worker = feed_rig.worker()
+    feed_rig.wait("the worker to settle them", feed_rig.drained, 60)
+    fields = dict(feed_rig.conservation()["reroll"])
+    assert fields.pop("consumed") == sum(fields.values()) == keys.total()
+    assert feed_rig.writes_of(ids) == writes
+    assert worker.terminate() == 0
+
+
+def test_pf9_fr11_its_metrics_have_the_coverage_by_vertical_and_the_registrys_names(
+    feed_rig: FeedRig, tmp_path: Path
+) -> None:
+    ids = feed_rig.traces("a", "unseen", sub_agent="receipts", category="general_qa")
+    ids |= feed_rig.traces("stranger", sub_agent="made-up", category="made-up")
+    for name in ("a", "stranger"):
+        feed_rig.put_item(name, "down")
+    feed_rig.put_item("lost", "up", Vertical={"S": "receipts"})
+    textfile = tmp_path / "sweep.prom"
+    feed_rig.sweep("--no-rerolls", "--metrics-file", str(textfile), configs=ROOT / "configs")
+    told = textfile.read_text()
+    for name, value in (("both_present_count", 2), ("missing_trace_count", 1), ("missing_signal_count", 0)):
+        assert f'eval_correlation_coverage_{name}{{vertical="receipts"}} {value:.1f}' in told
+    assert 'eval_correlation_coverage_rate_ratio{vertical="receipts"} 0.66' in told
+    written = (
+        'eval_correlation_records_written_total{{category="{}",signal="thumbs",sub_agent="{}",vertical="receipts"}} 1'
+    )
+    assert written.format("general_qa", "receipts") in told
+    assert written.format("other", "other") in told

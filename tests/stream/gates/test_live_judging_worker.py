@@ -27,6 +27,7 @@ from tests.stream.gates.ramp_rig import thumb, trace
 from tests.stream.local.dev_rig import (
     calls,
     calls_at_rest,
+    get,
     into_opik,
     judged,
     live_differences,
@@ -92,6 +93,8 @@ def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: 
     time.sleep(4.0)
     until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
     assert calls(dev) == asked, "Opik posts a trace twice"
+    (lookups,) = re.findall(r"\neval_judge_registry_lookup_latency_seconds_count (\S+)", get(dev, "/metrics")[1])
+    assert float(lookups) >= TRACES, "PF-9 NFR-2: each trace's judges are looked up"
 
 
 def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:

@@ -27,14 +27,16 @@ async def rig(
         yield made
 
 
-async def published(rig: Rig, verdict: CheckVerdict, judge: str, reason: CheckedFor = CheckedFor.CANARIES) -> None:
+async def published(
+    rig: Rig, verdict: CheckVerdict, judge: str, reason: CheckedFor = CheckedFor.CANARIES, vertical: str = ""
+) -> None:
     parts = rig.workers[0][1]
     registry = reloading.loaded()
     assert registry is not None
     record = StandingRecord(
         event_id=f"{judge}-{verdict}", judge_id=judge, judge_version=registry.judge(judge).version, model="m",
         reason=reason, verdict=verdict, message="what was found", at=datetime.now(UTC),
-        reference=f"round {verdict}" if reason is CheckedFor.INVERSION else "",
+        reference=f"round {verdict} {vertical}" if reason is CheckedFor.INVERSION else "", vertical=vertical,
     )  # fmt: skip
     await publish_standings(parts.access, rig.topic("judge-standing"), [record])
 
@@ -46,16 +48,16 @@ async def suspended(rig: Rig, *judges: str) -> None:
     await come(lambda: gates.standings.suspended is not None and {*gates.standings.suspended} == {*judges}, 120)
 
 
-def inverted(rig: Rig) -> float | None:
+def inverted(rig: Rig, vertical: str) -> float | None:
     """The gauge that pages."""
     metrics = rig.workers[0][1].metrics
-    return metrics.registry.get_sample_value("eval_inverted_judge_count", {"vertical": "platform"})
+    return metrics.registry.get_sample_value("eval_inverted_judge_count", {"vertical": vertical})
 
 
 async def test_a_suspended_judge_decides_nothing_also_after_flushall_until_it_passes(rig: Rig) -> None:
     """PF-9 FR-10 for the one that scores against people; the other was moved by its canaries."""
     await rig.start()
-    await published(rig, CheckVerdict.SUSPENDED, "jailbreaking", CheckedFor.INVERSION)
+    await published(rig, CheckVerdict.SUSPENDED, "jailbreaking", CheckedFor.INVERSION, "receipts")
     async with Redis.from_url(rig.settings.redis) as redis:
         keys = [key async for key in redis.scan_iter(f"{rig.settings.redis_prefix}*")]
         if keys:
@@ -67,18 +69,30 @@ async def test_a_suspended_judge_decides_nothing_also_after_flushall_until_it_pa
     await rig.joined(trace=120, thumbs=30)
 
     await suspended(rig, "jailbreaking")
-    assert inverted(rig) == 1
+    assert (inverted(rig, "receipts"), inverted(rig, "platform")) == (1, 0), "PF-9 §10.2: per vertical"
     await rig.send("ramp-steps", step("suspended"))
     found = by_request(await rig.verdicts(1))["suspended"]
     assert (found["verdict"], found["failing_judges"]) == ("fail", ["jailbreaking"]), found["reasons"]
     assert "judge_suspended" in [reason["code"] for reason in found["reasons"]]
     assert found["per_judge_scores"]["jailbreaking"]["standing"] == "suspended"
 
-    await published(rig, CheckVerdict.PASSED, "jailbreaking", CheckedFor.INVERSION)
+    await published(rig, CheckVerdict.PASSED, "jailbreaking", CheckedFor.INVERSION, "receipts")
     await published(rig, CheckVerdict.SUSPENDED, "ux_quality")
     await suspended(rig, "ux_quality")
-    assert inverted(rig) == 0
+    assert (inverted(rig, "receipts"), inverted(rig, "platform")) == (0, 0)
     await rig.send("ramp-steps", step("passed"))
     found = by_request(await rig.verdicts(2))["passed"]
     assert (found["verdict"], found["failing_judges"]) == ("warn", ["ux_quality"]), found["reasons"]
     assert found["action"] == "proceed"
+
+
+async def test_pf9_nfr2_a_workers_gate_observes_its_lookups_of_judges(rig: Rig) -> None:
+    await rig.start()
+    value = rig.workers[0][1].metrics.registry.get_sample_value
+    name = "eval_judge_registry_lookup_latency_seconds"
+    before = value(f"{name}_count") or 0
+    await rig.send("ramp-steps", step("looked up"))
+    await rig.verdicts(1)
+    looked_up = value(f"{name}_count") or 0
+    assert looked_up > before
+    assert (value(f"{name}_bucket", {"le": "0.05"}) or 0) >= 0.95 * looked_up

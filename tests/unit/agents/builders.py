@@ -50,10 +50,17 @@ def thumb(
 
 
 def change(
-    rid: str = "r", value: str | int | None = "down", sequence: int | str = 1, at: int = NOW, **more: Any
+    rid: str = "r",
+    value: str | int | None = "down",
+    sequence: int | str = 1,
+    at: int = NOW,
+    vertical: str | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """A DynamoDB stream record: MODIFY unless `eventName` says otherwise; `value` None for a cleared attribute."""
     image: dict[str, Any] = {"MessageId": {"S": "m-" + rid}, "UserId": {"S": "u"}, "ResponseId": {"S": rid}}
+    if vertical is not None:
+        image["Vertical"] = {"S": vertical}
     if value is not None:
         image["Thumbs"] = {"N": str(value)} if isinstance(value, int) else {"S": value}
     name = more.pop("eventName", "MODIFY")

@@ -5,14 +5,22 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from rampgate.http.scrape import Scrape
+from rampgate.queries import Queries
+from rampgate.settings import Settings
+from schemas.outcomes import Kind
 from streams.metric_set import WAITS
+from streams.metrics import Metrics
 from tests.giving_up import missing
 from tests.root import ROOT
+from tests.unit.agents.builders import change, trace
+from tests.unit.agents.join.world import World
 
 FOLDER = ROOT / "configs/prometheus"
 
@@ -86,3 +94,52 @@ def test_each_alert_says_how_bad_it_is_and_what_to_do() -> None:
         for rule in group["rules"]:
             assert rule["labels"]["severity"] in ("critical", "warning")
             assert set(rule["annotations"]) == {"summary", "description"}
+
+
+async def test_pf9_ac11_fr11_the_alert_fires_for_the_vertical_that_loses_its_traces_and_no_other(
+    promtool: str, tmp_path: Path
+) -> None:
+    """Thumbs of two verticals go through their agent, with the traces of both and then of one; promtool runs the rule
+    on the rates that /metrics would show."""
+    world, verticals = World(), ("receipts", "shopping")
+
+    async def day(name: str, traced: tuple[str, ...]) -> dict[str, float | None]:
+        for vertical in verticals:
+            turns = [f"{name}-{vertical}-{n}" for n in range(20)]
+            if vertical in traced:
+                await world.tell(Kind.TRACE, *(trace(turn, vertical=vertical) for turn in turns))
+            await world.tell(Kind.THUMBS, *(change(turn, vertical=vertical) for turn in turns))
+        metrics = Metrics()
+        parts: Any = SimpleNamespace(
+            store=world.store,
+            clock=world.clock,
+            verticals=verticals,
+            settings=Settings(),
+            policy=world.policy,
+            producer=None,
+            topics=world.topics,
+        )
+        await Scrape(metrics, Queries(parts)).refresh()
+        name = "eval_correlation_coverage_rate_ratio"
+        return {one: metrics.registry.get_sample_value(name, {"vertical": one}) for one in verticals}
+
+    before, after = await day("monday", verticals), await day("tuesday", ("shopping",))
+    series = [
+        {
+            "series": f'eval_correlation_coverage_rate_ratio{{vertical="{one}",instance="w1"}}',
+            "values": f"{before[one]}x288 {after[one]}x24",
+        }
+        for one in verticals
+    ]
+    fired = {"labels": '{vertical="receipts"}', "value": 1}
+    asked = {
+        "expr": 'count by (vertical) (ALERTS{alertname="RampgateCoverageFalling", alertstate="firing"})',
+        "eval_time": "25h30m",
+        "exp_samples": [fired],
+    }
+    case = {"name": "lost traces", "interval": "5m", "input_series": series, "promql_expr_test": [asked]}
+    test = {"rule_files": [str(FOLDER / "alerts.yml")], "evaluation_interval": "5m", "tests": [case]}
+    (tmp_path / "lost_traces.yml").write_text(yaml.safe_dump(test))
+    command = [promtool, "test", "rules", str(tmp_path / "lost_traces.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
 from schemas.counting import counted
+from schemas.judges import Classification, judge_id
 from streams.metrics import Metrics
 
 YAML = (".yaml", ".yml")
@@ -76,7 +78,10 @@ def _below(registry: Path, path: Path) -> list[Finding]:
     return [finding for finding in findings if finding.file == shown or finding.file.startswith(f"{shown}/")]
 
 
-def list_judges(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
+def list_judges(
+    vertical: str | None, category: str | None, only: Sequence[str | None], configs: Path | None, as_json: bool
+) -> None:
+    """Show the judges. `only`: the id, classification and sub-agent of those that are shown."""
     root = root_of(configs)
     registry, result = read_registry(tree_of(root))
     if registry is None:
@@ -89,9 +94,18 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
         judges = eval_config(registry, vertical, category).judges if category else None
     except UnknownName as error:
         raise Failure(str(error)) from error
-    judges = [served(judge) for judge in registry.all(vertical)] if judges is None else judges
+    judge, classification, sub_agent = only
+    wanted = judge and judge_id(judge)
+    known = {"id": registry.rules(), "classification": [*Classification], "sub-agent": registry.sub_agents}
+    for (kind, names), name in zip(known.items(), (wanted, classification, sub_agent), strict=True):
+        if name is not None and name not in names:
+            raise Failure(f"--{UnknownName(kind, name, names)}")
+    of = registry.all(vertical) if sub_agent is None else registry.for_sub_agent(sub_agent, vertical)
+    ids = {one.id for one in of if wanted in (None, one.id) and classification in (None, one.classification)}
+    judges = [served(one) for one in registry.all(vertical)] if judges is None else judges
+    judges = [one for one in judges if one.id in ids]
     if as_json:
-        listed = [judge.model_dump(mode="json") for judge in judges]
+        listed = [one.model_dump(mode="json") for one in judges]
         about = {"vertical": vertical, "category": category, "config_hash": registry.config_hash}
         print_json({**about, "judges": listed})
     else:

@@ -18,6 +18,8 @@ from tests.unit.agents.join.world import World
 
 RIDS = ("a", "b", "c", "d")
 SESSIONS = {"a": "one", "b": "one", "c": "one", "d": "two"}
+NAMED = st.sampled_from([None, "shopping", "games"])
+"""What a signal's event says of its vertical."""
 
 
 @st.composite
@@ -29,17 +31,18 @@ def histories(draw: st.DrawFn) -> list[tuple[Kind, dict[str, Any]]]:
     events: list[tuple[Kind, dict[str, Any]]] = []
     for number, rid in enumerate(RIDS):
         streamed = draw(st.booleans())
+        rerolled_in = draw(NAMED)
         for version in draw(st.lists(st.integers(0, 300), max_size=4, unique=True)):
             value = draw(st.sampled_from(["up", "down", None]))
             if streamed:
                 name = draw(st.sampled_from(["INSERT", "MODIFY", "REMOVE"]))
                 at = NOW + draw(st.integers(0, 5)) * SECOND
-                events.append((Kind.THUMBS, change(rid, value, version, at=at, eventName=name)))
+                events.append((Kind.THUMBS, change(rid, value, version, at=at, eventName=name, vertical=draw(NAMED))))
             else:
-                events.append((Kind.THUMBS, thumb(rid, value, at=NOW + version * SECOND)))
+                events.append((Kind.THUMBS, thumb(rid, value, at=NOW + version * SECOND, vertical=draw(NAMED))))
         for elapsed in draw(st.lists(st.sampled_from([0, 10, 300, 301, 4000]), max_size=2)):
             at = NOW + draw(st.integers(0, 5)) * SECOND
-            events.append((Kind.REROLL, reroll(rid, elapsed=elapsed, at=at)))
+            events.append((Kind.REROLL, reroll(rid, elapsed=elapsed, at=at, vertical=rerolled_in)))
         said = draw(st.sampled_from(["hello", "bye"]))
         ended = NOW - 20 * MINUTE + number * draw(st.sampled_from([MINUTE, 4 * MINUTE, 6 * MINUTE]))
         for judges in draw(st.lists(st.sampled_from([(), ("quality",), ("user_signal_thumbs",)]), max_size=2)):
@@ -57,6 +60,7 @@ async def settled(world: World, events: list[tuple[Kind, dict[str, Any]]]) -> No
     expected = recount(events)
     assert world.scores.held == expected.scores
     assert world.coverage() == dict(expected.coverage)
+    assert world.unjudged() == expected.unjudged
     world.balance()
     for kind in Kind:
         count = sum(1 for of, _ in events if of is kind)

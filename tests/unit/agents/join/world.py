@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
-from agents.join.counting import CLASSES, CONSUMED, NO_CLASS, UNREADABLE
+from agents.join.counting import CLASSES, CONSUMED, NO_CLASS, UNJUDGED, UNREADABLE
 from agents.join.due_turns import revisit
 from agents.join.step import Agent, Batch, handle
 from agents.join.step_data import Report
@@ -156,6 +156,15 @@ class World:
             if token[0] != NO_CLASS:
                 out[vertical, CLASSES[int(token[0])]] += by
         return {key: by for key, by in out.items() if by}
+
+    def unjudged(self) -> Counter[str]:
+        """Vertical -> turns with a signal and a trace that no judge scored."""
+        found: Counter[str] = Counter()
+        for key, (_, fields) in self.store.counters.items():
+            for name, by in fields.items() if key.startswith(COVERAGE.prefix) else ():
+                vertical, _, token = name.partition("|")
+                found[vertical] += by if token == UNJUDGED else 0
+        return Counter({vertical: by for vertical, by in found.items() if by})
 
     def conservation(self, kind: str) -> dict[str, int]:
         """Field -> records, over all hours; without what has gone to 0."""

@@ -101,11 +101,31 @@ def test_it_is_known_who_is_inverted_and_when_each_was_last_held_against_people(
     known = Suspensions()
     for one in (held(PASSED, 1), held(SUSPENDED, 3, reference="round-2"), record(SUSPENDED, 9, judge_id="other")):
         known.add(one)
-    assert known.inverted({"tone": "v1", "other": "v1"}, TODAY) == 1
+    assert known.inverted({"tone": "v1", "other": "v1"}, TODAY) == {"platform": 1}
     assert known.held_against_people_at() == {"tone": datetime(2026, 11, 3, tzinfo=UTC).timestamp()}
     known.add(held(UNDECIDED, 8, reference="round-3"))
-    assert known.inverted({"tone": "v1"}, TODAY) == 1
+    assert known.inverted({"tone": "v1"}, TODAY) == {"platform": 1}
     assert known.held_against_people_at() == {"tone": datetime(2026, 11, 8, tzinfo=UTC).timestamp()}
+
+
+def test_pf9_fr10_10_2_a_judge_is_inverted_in_each_vertical_whose_people_it_scores_against() -> None:
+    """What one vertical's people found, another's don't take back; a pass of its own, or an end, does."""
+    known, serving = Suspensions(), {"tone": "v1", "wit": "v1"}
+
+    def found(verdict: CheckVerdict, day: int, vertical: str, judge: str = "tone", **more: Any) -> None:
+        of = {"reason": CheckedFor.INVERSION, "reference": f"{vertical}-{day}", "vertical": vertical, "judge_id": judge}
+        known.add(record(verdict, day, **of | more))
+
+    found(SUSPENDED, 1, "receipts")
+    found(SUSPENDED, 2, "shopping")
+    found(SUSPENDED, 3, "shopping", judge="wit")
+    assert known.inverted(serving, TODAY) == {"receipts": 1, "shopping": 2}
+    found(PASSED, 4, "shopping")
+    assert known.inverted(serving, TODAY) == {"receipts": 1, "shopping": 1}
+    found(SUSPENDED, 5, "travel", judge="wit", until=date(2026, 11, 6))
+    assert known.inverted(serving, date(2026, 11, 6)) == {"receipts": 1, "shopping": 1, "travel": 1}
+    assert known.inverted(serving, date(2026, 11, 7)) == {"receipts": 1, "shopping": 1}
+    assert known.inverted({"wit": "v1"}, date(2026, 11, 7)) == {"shopping": 1}, "a judge that no longer serves"
 
 
 def test_the_order_of_arrival_and_repetitions_change_nothing() -> None:

@@ -261,6 +261,33 @@ def test_a_categorys_judges_are_listed_with_the_inherited_ones(configs: Path) ->
     assert "2027-02-18" in table
 
 
+def test_pf9_fr1_judges_are_listed_by_id_classification_and_sub_agent(configs: Path) -> None:
+    """FR-1: the registry is queried by each of the three; several of them, and a category, hold together."""
+
+    def listed(*arguments: str) -> list[str]:
+        ran = run(configs, "rules", "list", *arguments, "--json")
+        assert ran.code == 0, ran.err
+        return [judge["id"] for judge in ran.json["judges"]]
+
+    assert listed("--id", "response-quality", "--vertical", "receipts") == ["response_quality"]
+    shown = run(configs, "rules", "list", "--id", "response_quality", "--vertical", "receipts", "--json").json
+    assert shown["judges"][0]["thresholds"]["pre_ramp"] == 3.2
+    safety, every = listed("--classification", "safety_refusal"), listed()
+    assert {"jailbreaking", "safety_restricted", "sensitive_topics"} <= set(safety) < set(every)
+    assert set(listed("--classification", "quality")) == set(every) - set(safety)
+    own = listed("--sub-agent", "shopping_list")
+    assert "shopping_list_quality" in own
+    assert "shopping_list_quality" not in listed("--sub-agent", "offer_discovery")
+    assert set(safety) <= set(own) < set(every), "safety judges score every sub-agent"
+    both = listed("--sub-agent", "shopping_list", "--classification", "quality")
+    assert both == [name for name in own if name not in safety]
+    assert listed("--id", "jailbreaking", "--classification", "quality") == []
+    category = ("--category", "receipt_scan", "--vertical", "receipts")
+    assert listed("--classification", "quality", *category) == [one for one in listed(*category) if one not in safety]
+    table = run(configs, "rules", "list", "--classification", "safety_refusal").out
+    assert f"{len(safety)} judges" in table
+
+
 def test_overdue_judges_stand_out_in_the_list(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalcore.registry.disk.today", lambda: date(2027, 2, 19))
     assert "2027-02-18 (overdue)" in run(configs, "rules", "list").out
@@ -271,6 +298,9 @@ def test_overdue_judges_stand_out_in_the_list(configs: Path, monkeypatch: pytest
     [
         (("--vertical", "receits"), "did you mean receipts"),
         (("--category", "receipt_scam"), "did you mean receipt_scan"),
+        (("--id", "ux-qualty"), "--id: no id 'ux_qualty'; did you mean ux_quality"),
+        (("--classification", "safety"), "safety_refusal"),
+        (("--sub-agent", "recipts"), "did you mean receipts"),
     ],
 )
 def test_a_misspelt_name_is_bad_input(configs: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from agents.newcomers import Newcomers
 from rampgate.worker.sweep import make_sweep
 from schemas.outcomes import Kind
 from streams.metrics import Metrics
@@ -18,7 +20,12 @@ from tests.unit.streams.sweep.sweep_table import Slow, Table
 def sweep_of(world: World, metrics: Metrics, table: Any) -> Sweep:
     """The sweep as the command makes it, on parts in memory; its time is the world's."""
     opik = SimpleNamespace(traces=world.traces)
-    own = {"verticals": {"shopping": None}, "policy": world.policy, "topics": world.topics}
+    own: dict[str, Any] = {
+        "access": None,
+        "verticals": {"shopping": None},
+        "policy": world.policy,
+        "topics": world.topics,
+    }
     parts: Any = SimpleNamespace(ports=world.ports, opik=opik, producer=Slow(), metrics=metrics, **own)
     sweep = make_sweep(parts, table, 0, dry=False)
 
@@ -46,3 +53,14 @@ async def test_scores_that_a_sweep_writes_are_in_its_metrics() -> None:
     await sweep.finish_waiting()
     assert (written("thumbs"), written("reroll")) == (2, 2)
     assert sweep.tally.scores_written == len(world.scores.held) == 4
+
+
+async def test_pf9_fr11_a_swept_thumb_without_a_trace_counts_under_its_items_vertical() -> None:
+    world = World()
+    world.ports = replace(world.ports, newcomers=Newcomers((), most=1))
+    sweep = sweep_of(world, Metrics(), Table([[["a"]]]))
+    await sweep.scan(0, 1, start())
+    assert world.coverage() == {("shopping", "missing_trace"): 1}
+    another = sweep_of(world, Metrics(), Table([[["b"]]], vertical="v" * 300))
+    await another.scan(0, 1, start())
+    assert world.coverage() == {("shopping", "missing_trace"): 1, ("unregistered", "missing_trace"): 1}

@@ -13,6 +13,7 @@ from agents.keys import ADOPTED, FOREVER, READ_AGAIN, WATERMARK
 from agents.ports import Change, Unavailable
 from rampgate.worker import sweep as sweeps
 from rampgate.worker.sweep import make_sweep, whole_now
+from schemas.topics import Topics
 from streams.metrics import Metrics
 from streams.retry import WallClock
 from tests.memory_ports import ManualClock, MemoryStore
@@ -55,7 +56,8 @@ async def test_it_waits_until_settled_records_are_read_again(parts: Any) -> None
 async def test_a_rebuild_that_begins_in_the_middle_ends_it(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep asks before each page; what it has done by then is kept."""
     monkeypatch.setattr(sweeps, "Sweep", lambda *given, **named: SimpleNamespace(now=given[7]))
-    for name in ("ports", "opik", "producer", "policy", "topics"):
+    parts.access, parts.topics = None, Topics()
+    for name in ("ports", "opik", "producer", "policy"):
         setattr(parts, name, SimpleNamespace(traces=None))
     sweep = make_sweep(parts, None, 0, dry=False)
     assert await sweep.now()

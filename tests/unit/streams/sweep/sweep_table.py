@@ -14,8 +14,8 @@ class Table:
 
     table = "thumbs"
 
-    def __init__(self, segments: list[list[list[str]]], busy: int = 0) -> None:
-        self.segments, self.busy = segments, busy
+    def __init__(self, segments: list[list[list[str]]], busy: int = 0, vertical: str = "shopping") -> None:
+        self.segments, self.busy, self.vertical = segments, busy, vertical
 
     async def call(self, ask: Any) -> Any:
         await asyncio.sleep(0)
@@ -27,19 +27,20 @@ class Table:
     def scan(self, **options: Any) -> dict[str, Any]:
         at = int(options.get("ExclusiveStartKey", {}).get("at", 0))
         pages = self.segments[options["Segment"]]
-        answer: dict[str, Any] = {"Items": [item(name) for name in pages[at]]}
+        answer: dict[str, Any] = {"Items": [item(name, self.vertical) for name in pages[at]]}
         if at + 1 < len(pages):
             answer["LastEvaluatedKey"] = {"at": at + 1}
         return answer
 
 
-def item(name: str) -> dict[str, Any]:
+def item(name: str, vertical: str) -> dict[str, Any]:
     created = {"N": str(NOW / 1000)}
     return {
         "MessageId": {"S": name},
         "ResponseId": {"S": f"r-{name}"},
         "Thumbs": {"S": "up"},
         "CreatedAt": created,
+        "Vertical": {"S": vertical},
     }
 
 

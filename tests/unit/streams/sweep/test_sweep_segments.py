@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -23,7 +24,10 @@ def sweep_of(table: Table, world: World) -> Sweep:
     async def now() -> int:
         return world.clock.now_ms()
 
-    return Sweep(cast(Dynamo, table), world.ports, traces, Slow(), world.policy, world.topics, NOW - 1000, now)
+    async def heard(since: int) -> AsyncIterator[list[Any]]:
+        yield []
+
+    return Sweep(cast(Dynamo, table), world.ports, traces, Slow(), world.policy, world.topics, NOW - 1000, now, heard)
 
 
 async def test_segments_side_by_side_count_every_item() -> None:
