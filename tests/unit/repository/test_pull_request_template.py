@@ -71,6 +71,11 @@ def test_the_reviewer_ticks_that_they_agree() -> None:
     assert not re.search(r"- \[x\]", TEXT), "nothing is ticked beforehand"
 
 
+def test_pf9_fr5_the_archetypes_whose_judges_change_are_named() -> None:
+    """PF-9 FR-5: reviewers see which sub-agents' judges `applies_to` and `filter` select from now on."""
+    assert re.search(r"^Archetypes [^\n]*`applies_to`[^\n]*`filter`[^\n]*:$", TEXT, re.MULTILINE)
+
+
 def test_a_rubric_that_may_change_verdicts_is_declared() -> None:
     """PC5 FR-12: a new baseline, or an explicit acknowledgment."""
     assert "baselines are made anew" in TEXT

@@ -81,7 +81,8 @@ def test_every_pull_request_is_validated() -> None:
     assert not any(step.get("continue-on-error") for step in job["steps"])
 
 
-def test_the_manifest_is_resolved_every_day_and_proposed() -> None:
+def test_pf9_5_6_the_manifest_is_resolved_every_day_and_on_a_push_to_main_and_proposed() -> None:
+    """PF-9 §5.6: by the cron, and where a merge touches components, an extension or whatever else it is made of."""
     workflow = load(ROOT / ".github" / "workflows" / "registry.yml")
     minute, hour, *rest = workflow["on"]["schedule"][0]["cron"].split()
     assert minute.isdigit()
@@ -89,6 +90,12 @@ def test_the_manifest_is_resolved_every_day_and_proposed() -> None:
     assert rest == ["*", "*", "*"]
     job = workflow["jobs"]["resolve"]
     assert "github.event_name == 'schedule'" in job["if"]
+    assert "github.event_name == 'push'" in job["if"]
+    pushed = workflow["on"]["push"]
+    assert pushed["branches"] == ["main"]
+    assert {"prompts/components/**", "specs/verticals/**", "configs/**"} <= set(pushed["paths"])
+    for other in ("validate", "consumers"):
+        assert "push" not in workflow["jobs"][other]["if"]
     assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/propose_manifest"
 
 
@@ -135,8 +142,13 @@ def test_pf9_fr13_judges_are_checked_for_drift_every_week_and_in_pull_requests_t
     weekly, changed = (workflow["jobs"][name]["steps"] for name in ("weekly", "changed"))
     assert ".ci/check_drift" in [step.get("run") for step in weekly]
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in weekly)
-    assert changed[-1]["run"] == 'target/.ci/check_drift "$CONFIGS" "$BASE"'
-    assert changed[-1]["env"]["RAMPGATE_MODEL_KEY"].startswith(
+    for steps in (weekly, changed):
+        (asked,) = (step for step in steps if ".ci/check_drift" in step.get("run", ""))
+        (kept,) = (step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@"))
+        assert kept["with"]["path"] == asked["env"]["DRIFT_REPORTS"], "AC-13: what it found is kept for programs"
+        assert kept["if"] == "always()"
+    assert asked["run"] == 'target/.ci/check_drift "$CONFIGS" "$BASE"'
+    assert asked["env"]["RAMPGATE_MODEL_KEY"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )
 
