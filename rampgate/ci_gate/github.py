@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import httpx
 import orjson
@@ -33,6 +33,19 @@ query($owner: String!, $name: String!, $number: Int!) {
       lastEditedAt
       editor { login }
       labels(first: 100) { nodes { name } }
+      baseRefName
+      baseRef {
+        refUpdateRule { reviews: requiredApprovingReviewCount owners: requiresCodeOwnerReviews }
+        rules(first: 100) {
+          nodes {
+            parameters {
+              ... on PullRequestParameters { reviews: requiredApprovingReviewCount owners: requireCodeOwnerReview }
+            }
+          }
+        }
+      }
+      mergedAt
+      mergeCommit { oid }
       latestOpinionatedReviews(first: 100, writersOnly: true) {
         nodes { author { login } state submittedAt commit { oid } }
       }
@@ -41,7 +54,8 @@ query($owner: String!, $name: String!, $number: Int!) {
 }
 """
 """`latestOpinionatedReviews` leaves out comments, and of each reviewer all but the last word; `writersOnly` those who
-may not write to the repository, such as a friend of the author's."""
+may not write to the repository, such as a friend of the author's. What a branch requires before a merge stands in its
+protection and in rulesets; of both whoever may read the repository may see this."""
 
 
 class _Answered(BaseModel):
@@ -75,6 +89,22 @@ class _Labels(_Answered):
     nodes: list[_Label]
 
 
+class _Rule(_Answered):
+    """What a branch's protection, or a rule of a ruleset, requires; a rule that is not about reviews has neither."""
+
+    reviews: int | None = None
+    owners: bool | None = None
+
+
+class _Branch(_Answered):
+    protection: _Rule | None = Field(None, alias="refUpdateRule")
+    rules: dict[Literal["nodes"], list[dict[Literal["parameters"], _Rule | None]]] | None = None
+
+    def all(self) -> list[_Rule]:
+        found = [self.protection, *(one.get("parameters") for one in (self.rules or {}).get("nodes", []))]
+        return [one for one in found if one is not None]
+
+
 class _Pull(_Answered):
     author: _Actor | None = None
     head: str = Field(alias="headRefOid")
@@ -83,6 +113,10 @@ class _Pull(_Answered):
     editor: _Actor | None = None
     labels: _Labels | None = None
     reviews: _Reviews | None = Field(None, alias="latestOpinionatedReviews")
+    base: str = Field("", alias="baseRefName")
+    branch: _Branch | None = Field(None, alias="baseRef")
+    merged_at: datetime | None = Field(None, alias="mergedAt")
+    merge: _Commit | None = Field(None, alias="mergeCommit")
 
 
 class GitHub:
@@ -107,6 +141,7 @@ class GitHub:
             message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
             raise Unavailable(message) from error
         reviews = pull.reviews.nodes if pull.reviews is not None else []
+        rules = pull.branch.all() if pull.branch is not None else []
         return PullRequest(
             repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
             description=pull.body, labels=tuple(one.name for one in pull.labels.nodes) if pull.labels else (),
@@ -116,6 +151,10 @@ class GitHub:
                 for one in reviews
                 if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
             ),
+            base=pull.base, reviews_required=max((one.reviews or 0 for one in rules), default=0),
+            owners_required=any(one.owners for one in rules),
+            merged_as=pull.merge.oid if pull.merge is not None and pull.merged_at is not None else "",
+            merged_at=pull.merged_at,
         )  # fmt: skip
 
     async def ask(self, query: str, variables: Mapping[str, Any]) -> Any:
