@@ -32,6 +32,7 @@ WRITES = {
     ("drift", "weekly"): {"issues"},
     ("cadence", "cadence"): {"issues"},
     ("suite", "comment"): {"pull-requests"},
+    ("merged", "baselines"): {"contents", "pull-requests", "actions"},
 }
 BASE = ("${{ github.event.pull_request.base.sha || github.sha }}", "${{ github.event.pull_request.base.sha }}")
 """A checkout of the target branch, where the event's own is the proposal's."""
@@ -217,6 +218,27 @@ def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_bra
     assert keyed[0]["with"]["model-key"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )
+
+
+def test_pc5_5_5_a_merge_leaves_its_overrides_in_the_log_and_its_run_as_a_baseline() -> None:
+    """PC5 §5.2, §5.5: from the push to the protected branch alone, none of which is cancelled by the next. Of a pull
+    request's gate no step has the log's password, and a baseline waits for the log."""
+    workflow = load(ROOT / ".github" / "workflows" / "merged.yml")
+    assert workflow["on"] == {"push": {"branches": ["main"]}}
+    assert "concurrency" not in workflow
+    overrides, baselines = (workflow["jobs"][name] for name in ("overrides", "baselines"))
+    assert "concurrency" not in overrides
+    assert overrides["permissions"] == {"contents": "read", "pull-requests": "read"}
+    (used,) = (step for step in overrides["steps"] if step.get("id") == "overrides")
+    assert used["uses"] == "./target/.github/actions/overrides"
+    assert used["with"]["kafka"] == "${{ vars.KAFKA }}"
+    kept = overrides["steps"][-1]
+    assert kept["with"]["path"] == "${{ steps.overrides.outputs.folder }}", "the audit is uploaded"
+    assert kept["if"] == "${{ !cancelled() && steps.overrides.outputs.folder }}", "also where it was not logged"
+    assert baselines["needs"] == "overrides"
+    assert baselines["steps"][-1]["run"] == ".ci/record_baselines"
+    assert "KAFKA" not in (ROOT / ".github" / "workflows" / "gate.yml").read_text()
+    assert "kafka" not in (ROOT / ".github" / "actions" / "gate" / "action.yml").read_text()
 
 
 def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_written_in_one_without_its_code() -> None:
