@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -78,14 +78,6 @@ class PullRequest:
             return f"the description was edited after @{one.by} had approved it"
         late = self.merged_at is not None and one.at > self.merged_at
         return f"@{one.by} approved after the merge" if late else ""
-
-
-class PullRequests(Protocol):
-    """The host of a repository."""
-
-    async def read(self, repository: str, number: int) -> PullRequest:
-        """Return what the host says of a pull request. Raises Unavailable and Unauthorized."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import httpx
 import orjson
@@ -23,6 +23,7 @@ from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 SECONDS: Final = 20.0
+NodeT = TypeVar("NodeT")
 QUERY: Final = """\
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
@@ -62,6 +63,10 @@ class _Answered(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class _Nodes(_Answered, Generic[NodeT]):
+    nodes: list[NodeT]
+
+
 class _Actor(_Answered):
     login: str
 
@@ -77,18 +82,6 @@ class _Review(_Answered):
     commit: _Commit | None = None
 
 
-class _Reviews(_Answered):
-    nodes: list[_Review]
-
-
-class _Label(_Answered):
-    name: str
-
-
-class _Labels(_Answered):
-    nodes: list[_Label]
-
-
 class _Rule(_Answered):
     """What a branch's protection, or a rule of a ruleset, requires; a rule that is not about reviews has neither."""
 
@@ -98,10 +91,10 @@ class _Rule(_Answered):
 
 class _Branch(_Answered):
     protection: _Rule | None = Field(None, alias="refUpdateRule")
-    rules: dict[Literal["nodes"], list[dict[Literal["parameters"], _Rule | None]]] | None = None
+    rules: _Nodes[dict[Literal["parameters"], _Rule | None]] | None = None
 
     def all(self) -> list[_Rule]:
-        found = [self.protection, *(one.get("parameters") for one in (self.rules or {}).get("nodes", []))]
+        found = [self.protection, *(one.get("parameters") for one in (self.rules.nodes if self.rules else ()))]
         return [one for one in found if one is not None]
 
 
@@ -111,8 +104,8 @@ class _Pull(_Answered):
     body: str
     edited_at: datetime | None = Field(None, alias="lastEditedAt")
     editor: _Actor | None = None
-    labels: _Labels | None = None
-    reviews: _Reviews | None = Field(None, alias="latestOpinionatedReviews")
+    labels: _Nodes[dict[Literal["name"], str]] | None = None
+    reviews: _Nodes[_Review] | None = Field(None, alias="latestOpinionatedReviews")
     base: str = Field("", alias="baseRefName")
     branch: _Branch | None = Field(None, alias="baseRef")
     merged_at: datetime | None = Field(None, alias="mergedAt")
@@ -120,8 +113,7 @@ class _Pull(_Answered):
 
 
 class GitHub:
-    """A host of repositories, asked through its GraphQL API (`evalcore.gates.overrides.PullRequests`). The caller
-    closes the client."""
+    """A host of repositories, asked through its GraphQL API. The caller closes the client."""
 
     def __init__(self, client: Client, url: str, token: str | None, retry: Retry | None = None) -> None:
         self._client, self._url = client, url
@@ -144,7 +136,7 @@ class GitHub:
         rules = pull.branch.all() if pull.branch is not None else []
         return PullRequest(
             repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
-            description=pull.body, labels=tuple(one.name for one in pull.labels.nodes) if pull.labels else (),
+            description=pull.body, labels=tuple(one["name"] for one in pull.labels.nodes) if pull.labels else (),
             edited_at=pull.edited_at, edited_by=pull.editor.login if pull.editor else None,
             approvals=tuple(
                 Approval(one.author.login, one.commit.oid, one.submitted_at)

@@ -99,13 +99,11 @@ def plan_command(
 def _document(made: Plan, wrong: list[str], table: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from rampgate.cli.jobs.overrides.override_audit import plain_entry
-
     return {
         "gates": list(made.gates),
         "files": [asdict(one) for one in made.files],
         "table": table,
-        "skipped": [plain_entry(asdict(skip)) for skip in made.skipped],
+        "skipped": [asdict(skip) for skip in made.skipped],
         "refused": wrong,
     }
 

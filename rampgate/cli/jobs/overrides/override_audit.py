@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +54,18 @@ def append_merge(
         write(audit, kind, [{**about, **entry} for entry in entries])
 
 
-def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Append a line for each entry, before what it tells of is done, and return what was written. Raises Failure where
-    that can't be done."""
+def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Append a line for each entry, before what it tells of is done. Raises Failure where that can't be done."""
     if audit is None:
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    written = [{"at": at, "kind": kind, **plain_entry(entry)} for entry in entries]
-    lines = [orjson.dumps(entry) + b"\n" for entry in written]
+    lines = [orjson.dumps({"at": at, "kind": kind, **entry}) + b"\n" for entry in entries]
     try:
         require_regular(audit)
         with audit.open("ab") as file:
             file.write(b"".join(lines))
     except OSError as error:
         raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
-    return written
 
 
 def publish_file(audit: Path, kafka: str | None) -> int:
@@ -88,8 +85,3 @@ def publish_file(audit: Path, kafka: str | None) -> int:
     except Unavailable as error:
         raise Failure(f"no override holds that the central log does not have: {error}") from error
     return len(entries)
-
-
-def plain_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with dates as ISO 8601 text."""
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in entry.items()}
