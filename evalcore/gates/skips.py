@@ -64,9 +64,9 @@ class GateSkip:
     expires: date
     at: datetime = field(compare=False)
 
-    def holds(self, gate: SkippedGate | WarningJudge, today: date) -> bool:
-        """Tells whether it is about this gate today. One that runs for longer than any override may is about none."""
-        return self.gate == gate and today <= self.expires <= today + LONGEST_OVERRIDE
+    def holds(self, today: date) -> bool:
+        """Tells whether it holds today. One that runs for longer than any override may never does."""
+        return today <= self.expires <= today + LONGEST_OVERRIDE
 
 
 def read_skip(record: Mapping[str, Any]) -> GateSkip | None:
@@ -121,7 +121,7 @@ class Skips:
 
     def of(self, gate: SkippedGate | WarningJudge, today: date) -> GateSkip | None:
         """Returns the override that is about this gate today; None where there is none."""
-        holding = [skip for skip in self.known.get(gate) or () if skip.holds(gate, today)]
+        holding = [skip for skip in self.known.get(gate) or () if skip.holds(today)]
         return holding[-1] if holding else None
 
 

@@ -120,7 +120,7 @@ def test_pc5_5_5_an_override_reaches_the_log_from_the_push_of_its_merge_or_fails
     assert TOKEN not in last.values()
     assert not list(runner.temp.glob("kafka.*")), "the password's file is gone"
     assert PASSWORD not in said
-    assert "no override holds that the central log" in runner.run(kafka="127.0.0.1:9"), "a log without a login was tried"
+    assert "no override holds that the central log" in runner.run(kafka="127.0.0.1:9"), "without a login, too"
     said = runner.run()
     assert [one.returncode for one in runner.failed] == [1]
     assert "the input kafka names none" in said

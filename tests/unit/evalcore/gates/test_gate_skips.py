@@ -102,7 +102,6 @@ OTHERS = {
 
 @pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
 def test_a_skip_of_anything_else_skips_nothing_on_the_stream(changes: dict[str, Any]) -> None:
-    """Also where what remembers overrides hands out a wrong one."""
     found = stepped(LOW, **changes)
     assert found.verdict is VerdictLevel.FAIL
     assert codes(found) == {Code.FLOOR_BREACH}
