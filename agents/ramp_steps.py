@@ -182,10 +182,8 @@ async def _gate(
     """Bring one gate to its verdict. `ends`: when the deadline passes, on the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
-    skip = await ports.skips(asked, milestone, today)
-    about = SkippedGate(milestone, asked.step.agent_id, asked.step.agent_version)
-    if skip is not None and not skip.holds(about, today):
-        skip = None
+    overrides = await ports.overrides()
+    skip = overrides.of(SkippedGate(milestone, asked.step.agent_id, asked.step.agent_version), today)
     gate = prepare(milestone, sample.items, names, registry, asked.step.vertical, skip)
     shortage = "; ".join(filter(None, [sample.shortage, *wrong_vertical(asked.step.vertical, registry)]))
     window = registry.gates.window_seconds.get(milestone)
@@ -205,6 +203,7 @@ async def _gate(
         today,
         history=history,
         suspended=suspended,
+        overrides=overrides,
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
         mismatches=sample.mismatches,

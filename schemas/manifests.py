@@ -307,7 +307,8 @@ LONGEST_OVERRIDE: Final = timedelta(days=92)
 
 
 class Override(FileModel):
-    """An audited exception to enforcement (PC5 §5.2): who allowed what, why and until when."""
+    """An audited exception to enforcement (PC5 §5.2): what, why and until when. At a rollout's gate it holds once the
+    central log has it, with the reviewers of its merge: the file's author could write any name."""
 
     judge: Text
     """The id of a quality judge. Safety judges take no exception."""
@@ -319,8 +320,6 @@ class Override(FileModel):
     """What the judge does there meanwhile."""
     pull_request: Text
     """Where it was asked for and reviewed."""
-    approved_by: Text
-    """Who signed off: a spec owner, not the author."""
     justification: Prose
     """Why, and what ends it."""
     approved_on: Day

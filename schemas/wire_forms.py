@@ -133,25 +133,26 @@ class ScoreEvent(TypedDict):
 
 
 class GateOverride(TypedDict):
-    """An override of a gate that held, from CI (PC5 §5.5). A run that is repeated sends it again, with the same id."""
+    """An override that a merge brought, from CI (PC5 §5.5). A run that is repeated sends it again, with the same id."""
 
     event_id: str
-    kind: Literal["gate_skip", "baseline_shift"]
+    kind: Literal["gate_skip", "baseline_shift", "enforcement"]
     at: ZonedTime
     repository: str
     pull_request: str
     author: str
     head: Annotated[str, Field(description="The commit that was approved.")]
-    approved_by: str
+    approved_by: Annotated[str, Field(description="The reviewers of the merge, by commas.")]
     justification: str
     expires: Annotated[str, Field(description="The last day on which it holds.")]
-    milestone: NotRequired[Annotated[str, Field(description="Of a gate_skip: the gate.")]]
+    milestone: NotRequired[Annotated[str, Field(description="Of a gate_skip or an enforcement: the gate.")]]
+    vertical: NotRequired[Annotated[str, Field(description="Of an enforcement: whose; without it all verticals'.")]]
     label: NotRequired[str]
     agent_id: NotRequired[
         Annotated[str, Field(description="With agent_version: of whose rollout's gate a gate_skip is.")]
     ]
     agent_version: NotRequired[str]
-    judges: NotRequired[Annotated[list[str], Field(description="Of a baseline_shift: who warns.")]]
+    judges: NotRequired[Annotated[list[str], Field(description="Of a baseline_shift or an enforcement: who warns.")]]
 
 
 class QueryAudit(TypedDict):

@@ -41,7 +41,8 @@ def contexts(action: Mapping[str, Any], given: Mapping[str, str], folder: Path, 
     """What an action's expressions stand for: its inputs as given or by default, its folder, and GitHub."""
     known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in action["inputs"].items()}
     return known | {
-        "github.action_path": str(folder), "github.repository": "example/agents", "github.graphql_url": graphql
+        "github.action_path": str(folder), "github.repository": "example/agents", "github.graphql_url": graphql,
+        "github.ref_name": "main",
     }  # fmt: skip
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.limits import Past
 from evalcore.gates.requests import InvalidRequest, RampRequest
-from evalcore.gates.skips import GateSkip
+from evalcore.gates.skips import Skips
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
 from evalcore.scoring.items import Item
@@ -89,9 +88,9 @@ def _nobody(milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> No
     """Looks at no score."""
 
 
-async def _none(asked: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
-    """Skips no gate."""
-    return None
+async def _none() -> Skips:
+    """No override."""
+    return Skips()
 
 
 @dataclass(frozen=True)
@@ -104,5 +103,5 @@ class GatePorts:
     """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""
     scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = _nobody
     """Is told what judges answered at a gate, by judge or judge.dimension."""
-    skips: Callable[[RampRequest, Milestone, date], Awaitable[GateSkip | None]] = _none
-    """Returns the override that is known of a request's gate; None where none is, or nobody knows."""
+    overrides: Callable[[], Awaitable[Skips]] = _none
+    """Returns what the central log of overrides has; nothing where nobody knows."""

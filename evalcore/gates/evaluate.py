@@ -85,7 +85,8 @@ async def aevaluate_gate(
     `client`, if given. `history`: runs of each judge on main, oldest first, each with its error or as its mean alone.
     `coverage`: the join's rate, compared with the manifest's floor where it is given. `suspended`: why a judge is
     suspended, by its id. `skips`: overrides; one about this gate of `agent_id` and `agent_version` leaves only the
-    safety judges. `within` seconds are all there is; what is not scored by then is unscored.
+    safety judges, and without them no judge of a rollout only warns. `within` seconds are all there is; what is not
+    scored by then is unscored.
 
     The same item counts once, however often it is given. Without `vertical` the limits are those of the vertical that
     all traces are of. An unknown judge or vertical, or an empty list, makes a `fail` with `invalid_request`. Raises
@@ -108,7 +109,7 @@ async def aevaluate_gate(
     async with scorer_for(model, client, cache, limits) as scorer:
         scored = await score_gate(
             scorer, gate, today, spend=spend, within=within,
-            history=history, coverage=coverage, coverage_floor=floor, suspended=suspended,
+            history=history, coverage=coverage, coverage_floor=floor, suspended=suspended, overrides=skips,
         )  # fmt: skip
     return scored.verdict
 

@@ -18,7 +18,7 @@ from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.golden import firing_on, judges_of
 from evalcore.gates.judged import Judged
 from evalcore.gates.limits import Limits, Past
-from evalcore.gates.skips import GateSkip, skipped
+from evalcore.gates.skips import GateSkip, Skips, skipped
 from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, collect
@@ -67,16 +67,22 @@ class Gate:
         suspended: Mapping[str, str] | None = None,
         accepted: Mapping[str, Enforcement] | None = None,
         outdated: Mapping[str, str] | None = None,
+        overrides: Skips | None = None,
         **sample: Any,
     ) -> GateVerdict:
         """Decide by the answers, which are keyed by the names that decide.
 
         `history`: earlier runs, oldest first. `suspended`: why a judge is suspended, by its id.
         `accepted`: what an audited override makes of a judge's enforcement, by its id. `outdated`: the version that
-        main has baselines of, where it has none of the judge's own. `sample`: what else is known of the sample, as
-        fields of `Evidence`.
+        main has baselines of, where it has none of the judge's own. `overrides`: the central log, without which every
+        judge of a rollout blocks. `sample`: what else is known of the sample, as fields of `Evidence`.
         """
         history, suspended, accepted, outdated = history or {}, suspended or {}, accepted or {}, outdated or {}
+        if self.milestone is not Milestone.PRE_MERGE:
+            ids = {judge.id for judge in self.judges.values()}
+            known = overrides or Skips()
+            held = {name for name in ids if known.may_warn(name, self.milestone, self.vertical, today)}
+            accepted = dict.fromkeys(ids - held, Enforcement.BLOCK)
         beside = {
             name: judged(
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),

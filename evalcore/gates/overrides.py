@@ -1,20 +1,20 @@
 """Reads the overrides of a gate out of a pull request's description, and says why one does not hold (PC5 §5.2, §5.5).
 Pure.
 
-An override is a fenced block. It holds with its fields filled in, before it expires, with the reviewer's tick below it,
-and once the host of the repository says that who is named in it has approved the pull request: a description is its
-author's text, ticks and all. A Markdown parser reads it as GitHub's does: only what a reader sees counts. A comment, or
-an example of a block inside a list or another block, is neither an override nor a reviewer's word.
+An override is a fenced block, or an entry of enforcement-overrides.yaml. A block holds with its fields filled in,
+before it expires, with the reviewer's tick below it. Its author could name anybody, so who approves is no field of it:
+it is whoever gave the review that the target branch requires, as the host of the repository says. A Markdown parser
+reads the description as GitHub's does: only what a reader sees counts. A comment, or an example of a block inside a
+list or another block, is neither an override nor a reviewer's word.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -22,11 +22,13 @@ from markdown_it.token import Token
 from evalcore.registry.registry import Registry
 from evalcore.yaml.loader import read_yaml
 from evalcore.yaml.suggestions import UnknownJudge
-from schemas.manifests import LONGEST_OVERRIDE
+from schemas.judges import judge_id
+from schemas.manifests import LONGEST_OVERRIDE, Override
 
 AGREED: Final = "The reviewer agrees to every override above"
 SHIFT: Final = "accept-baseline-shift"
-LOGIN: Final = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,99})", re.ASCII)
+LOOSER: Final = "eval-enforcement-override"
+"""The label of a pull request that adds to enforcement-overrides.yaml."""
 _TICKED = ("[x] ", "[X] ", "[x]\t", "[X]\t")
 
 
@@ -42,7 +44,9 @@ class Approval:
 @dataclass(frozen=True)
 class PullRequest:
     """What the host of a repository says of a pull request. `approvals` are those that stand, of people who may write
-    to the repository. `edited_at` and `edited_by` tell of the description's last edit, None where there was none."""
+    to the repository. `edited_at` and `edited_by` tell of the description's last edit, None where there was none.
+    `base` is the target branch, which requires so many approving reviews, with `owners_required` one of code owners.
+    `merged_as` is the commit that it was merged as, empty before."""
 
     repository: str
     number: int
@@ -53,14 +57,27 @@ class PullRequest:
     edited_at: datetime | None = None
     edited_by: str | None = None
     approvals: tuple[Approval, ...] = ()
+    base: str = ""
+    reviews_required: int = 0
+    owners_required: bool = False
+    merged_as: str = ""
+    merged_at: datetime | None = None
 
+    @property
+    def approved_by(self) -> str:
+        """Whoever agreed to what is merged, by their names on GitHub."""
+        return ", ".join(f"@{one.by}" for one in self.approvals if not self.outdated(one))
 
-class PullRequests(Protocol):
-    """The host of a repository."""
-
-    async def read(self, repository: str, number: int) -> PullRequest:
-        """Return what the host says of a pull request. Raises Unavailable and Unauthorized."""
-        ...
+    def outdated(self, one: Approval) -> str:
+        """Why an approval is not one of what is merged and of the description as it reads; empty where it is."""
+        if _same(one.by, self.author):
+            return f"@{one.by} is the author of the pull request; another person approves"
+        if one.commit != self.head:
+            return f"@{one.by} approved commit {one.commit[:12]}, and {self.head[:12]} is to be merged"
+        if self.edited_at is not None and self.edited_at > one.at and not _same(self.edited_by or "", one.by):
+            return f"the description was edited after @{one.by} had approved it"
+        late = self.merged_at is not None and one.at > self.merged_at
+        return f"@{one.by} approved after the merge" if late else ""
 
 
 @dataclass(frozen=True)
@@ -88,20 +105,17 @@ class Shift:
     expires: date
 
 
-def accepted(
-    description: str, registry: Registry, today: date, pull: PullRequest | None = None
-) -> tuple[Shift | None, tuple[str, ...]]:
+def accepted(pull: PullRequest | None, registry: Registry, today: date) -> tuple[Shift | None, tuple[str, ...]]:
     """Returns the shift that the description's block accepts, and the reasons for what does not hold. An empty block,
-    as the template has it, accepts nothing and is no mistake. No override is about a safety judge or a floor. Without
-    what the host says of the pull request none holds."""
-    if not filled_in(description):
+    as the template has it, accepts nothing and is no mistake. No override is about a safety judge or a floor."""
+    if pull is None or not filled_in(pull.description):
         return None, ()
-    block, why = read_block(SHIFT, description, today, "judges")
-    why = [*why, *unsigned(SHIFT, description), *unapproved(SHIFT, block, pull)]
+    block, why = read_block(SHIFT, pull.description, today, "judges")
+    why = [*why, *unsigned(SHIFT, pull.description), *unapproved(pull)]
     judges, wrong = _judges(block.get("judges"), registry)
     if why or not judges:
         return None, tuple(dict.fromkeys([*why, *wrong]))
-    shift = Shift(judges, text_of(block, "approved_by"), text_of(block, "justification"), block["expires"])
+    shift = Shift(judges, pull.approved_by, text_of(block, "justification"), block["expires"])
     return shift, tuple(wrong)
 
 
@@ -122,26 +136,34 @@ def unsigned(name: str, description: str) -> list[str]:
     return [] if agreed else [f"the reviewer's agreement is missing: tick '{AGREED}', below the block {name}"]
 
 
-def unapproved(name: str, block: dict[str, Any], pull: PullRequest | None) -> list[str]:
-    """Returns why the pull request is not approved by who the block names: a person other than its author, whose
-    approval is of the commit that stands and of the description as it reads."""
-    login = LOGIN.fullmatch(text_of(block, "approved_by"))
-    if login is None:
-        return [f"{name}: approved_by: name one person as GitHub does, such as '@owner'"]
-    if pull is None:
-        return [f"{name}: nobody was asked who approved it: name the repository and the pull request's number"]
-    who = login[1]
-    if _same(who, pull.author):
-        return [f"{name}: approved_by: @{who} is the author of the pull request; another person approves"]
-    found = next((one for one in pull.approvals if _same(one.by, who)), None)
-    if found is None:
-        return [f"{name}: approved_by: no approval by @{who} stands, as somebody who may write to {pull.repository}"]
-    why = []
-    if found.commit != pull.head:
-        why.append(f"{name}: @{who} approved commit {found.commit[:12]}, and {pull.head[:12]} is to be merged")
-    if pull.edited_at is not None and pull.edited_at > found.at and not _same(pull.edited_by or "", who):
-        why.append(f"{name}: the description was edited after @{who} had approved it")
-    return why
+def unapproved(pull: PullRequest) -> list[str]:
+    """Returns why no override of the pull request is approved. Before the merge nobody need have reviewed it, since its
+    branch merges nothing without; but no approval may be of another commit or description than stand."""
+    if pull.reviews_required < 1:
+        branch = f"{pull.repository}: branch {pull.base or 'unknown'}"
+        return [f"{branch} merges without an approving review, so nobody approves an override: have it require one"]
+    if pull.approved_by or not (pull.approvals or pull.merged_at):
+        return []
+    return [pull.outdated(one) for one in pull.approvals] or ["it was merged without an approval"]
+
+
+def excepted(added: Sequence[Override], pull: PullRequest) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the entries that a pull request adds to enforcement-overrides.yaml as the audit has them, and why they do
+    not hold: they need its label, and a review of the file's owners, who are spec owners (PC5 §5.2)."""
+    why = unapproved(pull) if added else []
+    if added and LOOSER not in pull.labels:
+        why.append(f"the pull request has no label {LOOSER}")
+    if added and not pull.owners_required:
+        why.append(f"branch {pull.base} merges without a review of code owners, so no spec owner signs off")
+    entries = [
+        {
+            "judges": [judge_id(one.judge)], "milestone": one.milestone, "approved_by": pull.approved_by,
+            "justification": one.justification, "expires": one.expires,
+            **({"vertical": one.vertical} if one.vertical is not None else {}),
+        }
+        for one in added
+    ]  # fmt: skip
+    return ([], [f"enforcement-overrides.yaml: {reason}" for reason in why]) if why else (entries, [])
 
 
 def _same(login: str, other: str) -> bool:
@@ -158,12 +180,8 @@ def read_block(name: str, description: str, today: date, first: str) -> tuple[di
     if wrong:
         return {}, wrong
     if not block:
-        return {}, [f"{name}: fields are required: {first}, approved_by, justification, expires"]
-    why = [
-        f"{name}: {field} is empty, or no text"
-        for field in ("approved_by", "justification")
-        if not text_of(block, field)
-    ]
+        return {}, [f"{name}: fields are required: {first}, justification, expires"]
+    why = [] if text_of(block, "justification") else [f"{name}: justification is empty, or no text"]
     expires = block.get("expires")
     if type(expires) is not date:  # a datetime, which is a date too, is refused
         why.append(f"{name}: expires is no day, YYYY-MM-DD")
@@ -184,14 +202,11 @@ def _fields(name: str, content: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def text_of(block: dict[str, Any], name: str) -> str:
-    """Returns a field's text in one line; "" for what is no text, or has no letter or digit. Invisible marks are left
-    out, but for a name, which has to be read as it is."""
+    """Returns a field's text in one line, without invisible marks; "" for no text, or one without letter or digit."""
     value = block.get(name)
     if not isinstance(value, str) or not any(map(str.isalnum, value)):
         return ""
-    if name != "approved_by":
-        value = "".join(mark for mark in value if unicodedata.category(mark) != "Cf")
-    return " ".join(value.split())
+    return " ".join("".join(mark for mark in value if unicodedata.category(mark) != "Cf").split())
 
 
 def _judges(named: object, registry: Registry) -> tuple[tuple[str, ...], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
@@ -26,7 +26,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Skip:
-    """An override that holds, as the audit has it."""
+    """An override that holds from the merge on, as the audit has it."""
 
     milestone: Milestone
     label: str
@@ -47,21 +47,17 @@ class Plan:
 
 def plan(
     changed: Iterable[str | Renamed],
-    labels: Iterable[str] = (),
-    description: str = "",
     *,
     today: date,
     table: GatePathsFile = DEFAULT,
     pull: PullRequest | None = None,
 ) -> Plan:
     """Plans the gates of the changed files. A path that no pattern fits triggers all gates; a renamed file triggers
-    those of both its names. Only `pre_ramp` and `pre_full` can be skipped, and nothing is without what the host says of
-    the pull request."""
+    those of both its names. Only `pre_ramp` and `pre_full` can be skipped, once the pull request is merged."""
     files = tuple(found for one in dict.fromkeys(changed) for found in _triggered(one, table))
     wanted = {gate for file in files for gate in file.gates}
-    asked = [label for label in dict.fromkeys(labels) if label.startswith("eval-skip-")]
-    skipped, wrong = _overrides(asked, description, today, pull)
-    held = {skip.milestone for skip in skipped}
+    skipped, wrong = _overrides(pull, today) if pull is not None else ((), ())
+    held = {skip.milestone for skip in skipped if pull is not None and pull.merged_as}
     return Plan(
         tuple(gate for gate in Milestone if gate in wanted and gate not in held),
         files,
@@ -76,19 +72,16 @@ def _triggered(changed: str | Renamed, table: GatePathsFile) -> tuple[Triggered,
     return replace(triggered(changed.old, table), renamed_to=changed.new), triggered(changed.new, table)
 
 
-def _overrides(
-    labels: Sequence[str], description: str, today: date, pull: PullRequest | None
-) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
-    if not labels:
-        return (), ()
+def _overrides(pull: PullRequest, today: date) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
+    labels = [label for label in dict.fromkeys(pull.labels) if label.startswith("eval-skip-")]
     wrong = [
         f"{label}: there is no such override; there are {', '.join(LABELS)}" for label in labels if label not in LABELS
     ]
     known = [label for label in labels if label in LABELS]
     if not known:
         return (), tuple(wrong)
-    block, why = read_block(BLOCK, description, today, "milestones")
-    why = [*why, *unsigned(BLOCK, description), *unapproved(BLOCK, block, pull)]
+    block, why = read_block(BLOCK, pull.description, today, "milestones")
+    why = [*why, *unsigned(BLOCK, pull.description), *unapproved(pull)]
     skips = []
     for label in known:
         named = block.get("milestones")
@@ -97,6 +90,6 @@ def _overrides(
         elif not isinstance(named, list) or LABELS[label] not in named:
             wrong.append(f"{label}: {BLOCK}: milestones does not name {LABELS[label]}")
         else:
-            approved_by, text = text_of(block, "approved_by"), text_of(block, "justification")
-            skips.append(Skip(LABELS[label], label, approved_by, text, block["expires"]))
+            text = text_of(block, "justification")
+            skips.append(Skip(LABELS[label], label, pull.approved_by, text, block["expires"]))
     return tuple(skips), tuple(wrong)

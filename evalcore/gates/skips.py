@@ -1,4 +1,7 @@
-"""Says which gate of a rollout an override skips, and what a skip leaves of it (PC5 §5.5). Pure.
+"""Says what the central log of overrides lets a rollout's gate leave out (PC5 §5.2, §5.5). Pure.
+
+An override that is not in the log holds nowhere. Beside skips it has the entries of enforcement-overrides.yaml: a judge
+whose rule file says `warn` where its classification says `block` only warns while the log has the entry, too.
 
 A skip is one agent definition's, at one gate, until it expires. It leaves out the judges of quality and nothing else:
 safety judges score and decide as ever, by a sample of which all is asked that a gate asks. So a gate that is skipped
@@ -40,11 +43,20 @@ class SkippedGate(NamedTuple):
     agent_version: str
 
 
+class WarningJudge(NamedTuple):
+    """A judge that may only warn at a gate, for one vertical; with "" for all."""
+
+    milestone: str
+    judge: str
+    vertical: str
+    kind: str = "enforcement"
+
+
 @dataclass(frozen=True)
 class GateSkip:
-    """An override that skips a gate until the end of the day `expires`, as its topic has it."""
+    """An override of a gate until the end of the day `expires`, as its topic has it."""
 
-    gate: SkippedGate
+    gate: SkippedGate | WarningJudge
     event_id: str
     author: str
     approved_by: str
@@ -52,25 +64,30 @@ class GateSkip:
     expires: date
     at: datetime = field(compare=False)
 
-    def holds(self, gate: SkippedGate, today: date) -> bool:
-        """Tells whether it skips this gate today. One that runs for longer than any override may skips nothing."""
-        return self.gate == gate and today <= self.expires <= today + LONGEST_OVERRIDE
+    def holds(self, today: date) -> bool:
+        """Tells whether it holds today. One that runs for longer than any override may never does."""
+        return today <= self.expires <= today + LONGEST_OVERRIDE
 
 
 def read_skip(record: Mapping[str, Any]) -> GateSkip | None:
-    """Returns the skip that a record of the overrides' topic is. None for every other override, for a skip that names
-    no agent definition, which leaves out a gate of CI alone, and for one that its author allowed."""
+    """Returns the override of a rollout's gate that a record of their topic is. None for every other, for a skip that
+    names no agent definition, and for one that nobody but its author allowed."""
     try:
         told = _OVERRIDE.validate_python(record)
         expires = date.fromisoformat(told["expires"])
     except (ValidationError, ValueError):
         return None
-    gate = SkippedGate(told.get("milestone", ""), told.get("agent_id", ""), told.get("agent_version", ""))
-    people = told["author"], told["approved_by"]
-    author, approved_by = (clean(name.strip().removeprefix("@"), LONGEST_NAME) for name in people)
-    if told["kind"] != "gate_skip" or gate.milestone not in SKIPPABLE or not (gate.agent_id and gate.agent_version):
+    at = told.get("milestone", "")
+    gate: SkippedGate | WarningJudge = SkippedGate(at, told.get("agent_id", ""), told.get("agent_version", ""))
+    if told["kind"] == "enforcement":
+        gate = WarningJudge(at, ", ".join(told.get("judges", [])), told.get("vertical", ""))
+    author = clean(told["author"].strip().removeprefix("@"), LONGEST_NAME)
+    people = [name for name in map(str.strip, told["approved_by"].replace("@", "").split(",")) if name]
+    approved_by = clean(", ".join(name for name in people if name.casefold() != author.casefold()), LONGEST_NAME)
+    skips = told["kind"] == "gate_skip" and all(gate)
+    if not (skips or isinstance(gate, WarningJudge)) or at not in SKIPPABLE:
         return None
-    if not told["event_id"] or not author or not approved_by or author.casefold() == approved_by.casefold():
+    if not told["event_id"] or not author or not approved_by:
         return None
     where = clean(f"{told['repository']}{told['pull_request']}", LONGEST_NAME)
     return GateSkip(gate, clean(told["event_id"], LONGEST_NAME), author, approved_by, where, expires, told["at"])
@@ -95,11 +112,16 @@ class Skips:
         held = self.known.get(skip.gate) or ()
         if skip not in held:
             kept = sorted([*held, skip], key=lambda one: (one.expires, one.event_id))[:OF_A_GATE]
-            self.known.put(skip.gate, tuple(kept), {"agent_id": skip.gate.agent_id})
+            self.known.put(skip.gate, tuple(kept), {"agent_id": skip.gate[1]})
 
-    def of(self, gate: SkippedGate, today: date) -> GateSkip | None:
-        """Returns the override that skips this gate today; None where the gate runs whole."""
-        holding = [skip for skip in self.known.get(gate) or () if skip.holds(gate, today)]
+    def may_warn(self, judge: str, milestone: Milestone, vertical: str | None, today: date) -> bool:
+        """Tells whether an override lets a judge's failure at this gate be a warning today."""
+        about = (WarningJudge(milestone, judge, seen) for seen in {"", vertical or ""})
+        return any(self.of(gate, today) is not None for gate in about)
+
+    def of(self, gate: SkippedGate | WarningJudge, today: date) -> GateSkip | None:
+        """Returns the override that is about this gate today; None where there is none."""
+        holding = [skip for skip in self.known.get(gate) or () if skip.holds(today)]
         return holding[-1] if holding else None
 
 

@@ -1,22 +1,26 @@
-"""Reads from git what a pull request changes, and which gates its target branch says that triggers (PC5 §5.5)."""
+"""Reads from git what a pull request changes, which gates its target branch says that triggers, and which exceptions to
+enforcement it adds (PC5 §5.2, §5.5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from evalcore.gates.planning import Renamed
-from evalcore.registry.files import GATE_PATHS
+from evalcore.registry.files import GATE_PATHS, OVERRIDES
 from evalcore.registry.gate_paths import DEFAULT
 from evalcore.yaml.models import read_as
 from rampgate.console import Failure
 from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
 from schemas.dead_letters import clean
-from schemas.manifests import GatePathsFile
+from schemas.files import FileModel
+from schemas.manifests import GatePathsFile, Override, OverridesFile
 
 MOST_BYTES = 1_000_000
 _PLAIN = ("100644", "100755")
+FileT = TypeVar("FileT", bound=FileModel)
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,8 @@ def table_at(repository: Path, configs: Path, base: str | None) -> Table:
     """
     if base is not None and _top(configs) == _top(repository):
         commit = commit_of(repository, base)
-        listed = git(configs, "ls-tree", "-z", commit, "--", GATE_PATHS).partition("\0")[0]
-        if not listed:
-            return Table(DEFAULT, "PC5's own")
-        about, _, name = listed.partition("\t")
-        mode, _, blob = about.split(" ")
-        source = f"{configs / name} at {commit[:12]}"
-        if mode not in _PLAIN:
-            raise Failure(f"{source}: is no file")
-        return Table(_parsed(source, git_bytes(configs, None, "cat-file", "blob", blob)), source)
+        source, raw = f"{configs / GATE_PATHS} at {commit[:12]}", _at(configs, commit, GATE_PATHS)
+        return Table(_parsed(GatePathsFile, source, raw), source) if raw is not None else Table(DEFAULT, "PC5's own")
     file = configs / GATE_PATHS
     try:
         raw = file.read_bytes()
@@ -64,7 +61,31 @@ def table_at(repository: Path, configs: Path, base: str | None) -> Table:
         return Table(DEFAULT, "PC5's own")
     except OSError as error:
         raise Failure(f"{file}: {error.strerror or error}") from error
-    return Table(_parsed(str(file), raw), str(file))
+    return Table(_parsed(GatePathsFile, str(file), raw), str(file))
+
+
+def exceptions_added(repository: Path, configs: Path, base: str | None, head: str) -> list[Override]:
+    """The entries of enforcement-overrides.yaml that `head` has and `base` lacks. Raises Failure, NoHistory."""
+    if base is None or _top(configs) != _top(repository):
+        return []
+    commits = [commit_of(repository, one) for one in (base, head)]
+    before, after = [_at(configs, commit, OVERRIDES) for commit in commits]
+    if after is None or after == before:
+        return []
+    known, _ = read_as(OverridesFile, OVERRIDES, before or b"overrides: []")
+    added = _parsed(OverridesFile, f"{configs / OVERRIDES} at {commits[1][:12]}", after).overrides
+    return [one for one in added if known is None or one not in known.model.overrides]
+
+
+def _at(configs: Path, commit: str, name: str) -> bytes | None:
+    """A file of the registry as the commit has it; None where it has none. Raises Failure, NoHistory."""
+    listed = git(configs, "ls-tree", "-z", commit, "--", name).partition("\0")[0]
+    if not listed:
+        return None
+    mode, _, blob = listed.partition("\t")[0].split(" ")
+    if mode not in _PLAIN:
+        raise Failure(f"{configs / name} at {commit[:12]}: is no file")
+    return git_bytes(configs, None, "cat-file", "blob", blob)
 
 
 def _left(repository: Path, base: str, head: str) -> str:
@@ -93,8 +114,8 @@ def _top(folder: Path) -> str | None:
         return None
 
 
-def _parsed(source: str, raw: bytes) -> GatePathsFile:
-    parsed, findings = read_as(GatePathsFile, source, raw[: MOST_BYTES + 1])
+def _parsed(kind: type[FileT], source: str, raw: bytes) -> FileT:
+    parsed, findings = read_as(kind, source, raw[: MOST_BYTES + 1])
     if parsed is None:
         told = "; ".join(f"line {one.line}: {one.field}: {one.message}" for one in findings[:3])
         raise Failure(f"{source}: {clean(told, 1_000)}; `rampgate rules validate` shows all findings")

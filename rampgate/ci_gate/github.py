@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import httpx
 import orjson
@@ -23,6 +23,7 @@ from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 SECONDS: Final = 20.0
+NodeT = TypeVar("NodeT")
 QUERY: Final = """\
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
@@ -33,6 +34,19 @@ query($owner: String!, $name: String!, $number: Int!) {
       lastEditedAt
       editor { login }
       labels(first: 100) { nodes { name } }
+      baseRefName
+      baseRef {
+        refUpdateRule { reviews: requiredApprovingReviewCount owners: requiresCodeOwnerReviews }
+        rules(first: 100) {
+          nodes {
+            parameters {
+              ... on PullRequestParameters { reviews: requiredApprovingReviewCount owners: requireCodeOwnerReview }
+            }
+          }
+        }
+      }
+      mergedAt
+      mergeCommit { oid }
       latestOpinionatedReviews(first: 100, writersOnly: true) {
         nodes { author { login } state submittedAt commit { oid } }
       }
@@ -41,11 +55,16 @@ query($owner: String!, $name: String!, $number: Int!) {
 }
 """
 """`latestOpinionatedReviews` leaves out comments, and of each reviewer all but the last word; `writersOnly` those who
-may not write to the repository, such as a friend of the author's."""
+may not write to the repository, such as a friend of the author's. What a branch requires before a merge stands in its
+protection and in rulesets; of both whoever may read the repository may see this."""
 
 
 class _Answered(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Nodes(_Answered, Generic[NodeT]):
+    nodes: list[NodeT]
 
 
 class _Actor(_Answered):
@@ -63,16 +82,20 @@ class _Review(_Answered):
     commit: _Commit | None = None
 
 
-class _Reviews(_Answered):
-    nodes: list[_Review]
+class _Rule(_Answered):
+    """What a branch's protection, or a rule of a ruleset, requires; a rule that is not about reviews has neither."""
+
+    reviews: int | None = None
+    owners: bool | None = None
 
 
-class _Label(_Answered):
-    name: str
+class _Branch(_Answered):
+    protection: _Rule | None = Field(None, alias="refUpdateRule")
+    rules: _Nodes[dict[Literal["parameters"], _Rule | None]] | None = None
 
-
-class _Labels(_Answered):
-    nodes: list[_Label]
+    def all(self) -> list[_Rule]:
+        found = [self.protection, *(one.get("parameters") for one in (self.rules.nodes if self.rules else ()))]
+        return [one for one in found if one is not None]
 
 
 class _Pull(_Answered):
@@ -81,13 +104,16 @@ class _Pull(_Answered):
     body: str
     edited_at: datetime | None = Field(None, alias="lastEditedAt")
     editor: _Actor | None = None
-    labels: _Labels | None = None
-    reviews: _Reviews | None = Field(None, alias="latestOpinionatedReviews")
+    labels: _Nodes[dict[Literal["name"], str]] | None = None
+    reviews: _Nodes[_Review] | None = Field(None, alias="latestOpinionatedReviews")
+    base: str = Field("", alias="baseRefName")
+    branch: _Branch | None = Field(None, alias="baseRef")
+    merged_at: datetime | None = Field(None, alias="mergedAt")
+    merge: _Commit | None = Field(None, alias="mergeCommit")
 
 
 class GitHub:
-    """A host of repositories, asked through its GraphQL API (`evalcore.gates.overrides.PullRequests`). The caller
-    closes the client."""
+    """A host of repositories, asked through its GraphQL API. The caller closes the client."""
 
     def __init__(self, client: Client, url: str, token: str | None, retry: Retry | None = None) -> None:
         self._client, self._url = client, url
@@ -107,15 +133,20 @@ class GitHub:
             message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
             raise Unavailable(message) from error
         reviews = pull.reviews.nodes if pull.reviews is not None else []
+        rules = pull.branch.all() if pull.branch is not None else []
         return PullRequest(
             repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
-            description=pull.body, labels=tuple(one.name for one in pull.labels.nodes) if pull.labels else (),
+            description=pull.body, labels=tuple(one["name"] for one in pull.labels.nodes) if pull.labels else (),
             edited_at=pull.edited_at, edited_by=pull.editor.login if pull.editor else None,
             approvals=tuple(
                 Approval(one.author.login, one.commit.oid, one.submitted_at)
                 for one in reviews
                 if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
             ),
+            base=pull.base, reviews_required=max((one.reviews or 0 for one in rules), default=0),
+            owners_required=any(one.owners for one in rules),
+            merged_as=pull.merge.oid if pull.merge is not None and pull.merged_at is not None else "",
+            merged_at=pull.merged_at,
         )  # fmt: skip
 
     async def ask(self, query: str, variables: Mapping[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -25,11 +25,11 @@ from streams.kafka.reading import appended_ms, records_now
 from streams.retry import WallClock
 
 TOPIC: Final = "gate-overrides"
-KINDS: Final = ("gate_skip", "baseline_shift")
+KINDS: Final = ("gate_skip", "baseline_shift", "enforcement")
 NAMESPACE: Final = uuid.UUID("6f1d1a52-3c0b-5b5e-9a53-5a1e0c2b7d11")
 _QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII | re.IGNORECASE)
 _ZONED: Final = TypeAdapter(ZonedTime)
-_DEFINITION: Final = ("agent_id", "agent_version")
+_MORE: Final = ("agent_id", "agent_version", "vertical")
 _SAME: Final = ("kind", "repository", "pull_request", "head", "milestone", "judges", "approved_by", "expires")
 
 
@@ -60,7 +60,7 @@ class Quarter:
 
 def event_id(entry: Mapping[str, Any]) -> str:
     """Returns the id of an override: the same for each run of the same commit of its pull request."""
-    about = [entry.get(name) for name in _SAME] + [entry[name] for name in _DEFINITION if name in entry]
+    about = [entry.get(name) for name in _SAME] + [entry[name] for name in _MORE if name in entry]
     text = orjson.dumps(about).decode()
     return str(uuid.uuid5(NAMESPACE, text))
 
@@ -118,14 +118,14 @@ def report(entries: Iterable[Mapping[str, Any]], quarter: Quarter) -> dict[str, 
     found = sorted(once.values(), key=lambda entry: (str(entry.get("at")), str(entry.get("pull_request"))))
 
     def counted(*names: str) -> dict[str, int]:
-        return dict(Counter(" ".join(_word(entry, name) for name in names) for entry in found).most_common())
+        return dict(Counter(" ".join(word) for entry in found for word in _words(entry, names)).most_common())
 
     return {
         "quarter": quarter.name,
         "overrides": found,
         "count": len(found),
         "by_kind": counted("kind"),
-        "by_milestone": dict(Counter(_word(one, "milestone") for one in found if one.get("milestone")).most_common()),
+        "by_milestone": dict(Counter(str(one["milestone"]) for one in found if one.get("milestone")).most_common()),
         "by_repository": counted("repository"),
         "by_author": counted("author"),
         "by_approver": counted("approved_by"),
@@ -133,6 +133,8 @@ def report(entries: Iterable[Mapping[str, Any]], quarter: Quarter) -> dict[str, 
     }
 
 
-def _word(entry: Mapping[str, Any], name: str) -> str:
-    word = str(entry.get(name) or "unknown")
-    return word.removeprefix("@").casefold() if name == "approved_by" else word
+def _words(entry: Mapping[str, Any], names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields an entry's words, once for each of who approved it where that is asked for."""
+    known = {name: str(entry.get(name) or "unknown") for name in names}
+    for one in known.get("approved_by", "").split(","):
+        yield [one.strip().removeprefix("@").casefold() if name == "approved_by" else known[name] for name in names]

@@ -130,10 +130,12 @@ def facts(outcome: GateRun) -> str:
         return f"{outcome.sample.size} traces of {clean(outcome.source, 300)}, {asked}{without}"
     if golden is None:
         return f"no item was judged; {outcome.duration_seconds:.1f} s"
+    empty = clean(outcome.wanted.unrecorded, 300)
     return (
         f"{counted(len(golden.items), 'item')} of {clean(golden.source, 300)}, "
         f"{outcome.answered} answered by the candidate, "
         f"{counted(len(outcome.scored.assignments), 'score')} asked for, {outcome.duration_seconds:.1f} s"
+        f"{f'; {empty} has no run of main, so nothing can have regressed: record one there' if empty else ''}"
     )
 
 

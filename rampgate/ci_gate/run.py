@@ -16,6 +16,7 @@ from evalcore.gates.evaluate import ScoredGate, score_gate
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, Pending, golden_sample, mismatches
 from evalcore.gates.limits import Past
+from evalcore.gates.skips import Skips
 from evalcore.gates.verdict import clean_pass
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
@@ -38,7 +39,8 @@ class GateRequest:
     `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
     audited. `history` has the runs on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
     a judge of whose version main has no run, the version that it has runs of. `suspended` says why a judge is
-    suspended, by its id.
+    suspended, by its id. `overrides` is the central log, where it was asked for. `unrecorded` names a file
+    of baselines without any run: by it nothing can have regressed.
     """
 
     registry: Registry
@@ -49,6 +51,8 @@ class GateRequest:
     history: Mapping[str, Sequence[Past]] = field(default_factory=dict)
     outdated: Mapping[str, str] = field(default_factory=dict)
     suspended: Mapping[str, str] = field(default_factory=dict)
+    overrides: Skips | None = None
+    unrecorded: str = ""
     spend: Spend = field(default_factory=Spend)
     within: float | None = None
 
@@ -172,7 +176,8 @@ async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **samp
     with progress(f"gate {wanted.milestone}", unit="questions", spend=wanted.spend):
         return await score_gate(
             scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
-            accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended, **sample,
+            accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended,
+            overrides=wanted.overrides, **sample,
         )  # fmt: skip
 
 

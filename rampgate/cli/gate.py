@@ -32,43 +32,42 @@ def plan_command(
         str | None, typer.Option(metavar="REF", help="the target branch: what changed since, by git")
     ] = None,
     head: Annotated[str, typer.Option(metavar="REF", help="with --base: the pull request's last commit")] = "HEAD",
-    label: Annotated[list[str] | None, typer.Option(help="a label of the pull request")] = None,
-    description: Annotated[
-        Path | None, typer.Option(help="file with the pull request's description; - for stdin")
-    ] = None,
     repository: Annotated[
-        str | None, typer.Option(help="owner/name on GitHub, which says who approved; no override holds without")
+        str | None, typer.Option(help="owner/name on GitHub, which says what its branch requires and who approved")
     ] = None,
     pull_request: Annotated[str, typer.Option(help="its number")] = "",
-    audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
-    publish: Annotated[bool, typer.Option("--publish", help="send each override to the central log, too")] = False,
+    audit: Annotated[
+        Path | None, typer.Option(help="on the push of a merge: append its overrides to this JSON Lines file")
+    ] = None,
     agent_id: Annotated[
         str | None, typer.Option(help="whose rollout's gate a skip is, as ramp steps name the agent")
     ] = None,
     agent_version: Annotated[str | None, typer.Option(help="and its version")] = None,
-    kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which gates a change triggers, by the paths it touches, and which of them its overrides skip.
+    """Show which gates a change triggers, by the paths it touches, and which of them its overrides skip once merged.
 
     With --base the files are those that git finds changed, a renamed one under both its names, and the table of paths
     (configs/gate-paths.yaml) is that branch's.
 
-    With --agent-id and --agent-version a published skip is honoured by that gate of the version's rollout.
+    With --agent-id and --agent-version a skip that `overrides publish` sent is honoured by that version's rollout.
 
-    An override needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
-    reviewer's tick and approval, as --repository tells, and an entry in the audit; otherwise its gate runs. Exit code 1
-    if an override does not hold.
+    A skip needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification and the
+    reviewer's tick; an entry of enforcement-overrides.yaml needs the label eval-enforcement-override. All need a branch
+    that requires a review, and hold once they are merged and published. Exit code 1 if an override does not hold.
 
     Example: rampgate gate plan --base origin/main
     """
     from dataclasses import asdict
 
+    from evalcore.gates.overrides import accepted, excepted
     from evalcore.gates.planning import Renamed, plan
     from evalcore.registry import disk
-    from rampgate.ci_gate.changes import changes, table_at
-    from rampgate.cli.jobs.overrides.override_audit import append, looked_up, read_description
+    from rampgate.ci_gate.asked import registry_of
+    from rampgate.ci_gate.changes import changes, exceptions_added, table_at
+    from rampgate.cli.jobs.overrides.override_audit import append_merge, looked_up
+    from rampgate.registry.rule_history import commit_of
     from rampgate.settings_sources import load_settings
     from schemas.dead_letters import clean
 
@@ -79,31 +78,33 @@ def plan_command(
     if not names and base is None:
         raise Failure("say what changed: rampgate gate plan --base REF, or --changed FILE [FILE]...")
     names += changes(Path(), base, head) if base is not None else []
-    settings = load_settings({"configs": configs, "kafka": kafka})
+    settings = load_settings({"configs": configs})
     table = table_at(Path(), settings.configs, base)
-    pull, today = looked_up(repository, pull_request, description, label), disk.today()
-    labels, said = (pull.labels, pull.description) if pull else (label or (), read_description(description))
-    made = plan(names, labels, said, today=today, table=table.paths, pull=pull)
-    if made.skipped and pull is not None:
-        entries = [asdict(skip) | definition for skip in made.skipped]
-        append(audit, "gate_skip", pull, entries, settings if publish else None)
-    for wrong in made.wrong:
-        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    print_json(_document(made, table.source)) if as_json else _show(made)
-    raise typer.Exit(1 if made.wrong else 0)
+    pull, today = looked_up(repository, pull_request), disk.today()
+    made = plan(names, today=today, table=table.paths, pull=pull)
+    added, wrong = excepted(exceptions_added(Path(), settings.configs, base, head), pull) if pull else ([], [])
+    wrong += made.wrong
+    if audit is not None:
+        shift, refused = accepted(pull, registry_of(settings, None), today)
+        wrong += refused
+        skips, shifts = [asdict(skip) | definition for skip in made.skipped], [asdict(shift)] if shift else []
+        overrides = {"gate_skip": skips, "baseline_shift": shifts, "enforcement": added}
+        append_merge(audit, pull, commit_of(Path(), head), overrides)
+    for one in wrong:
+        sys.stderr.write(f"override refused: {clean(one, 500)}\n")
+    print_json(_document(made, wrong, table.source)) if as_json else _show(made)
+    raise typer.Exit(1 if wrong else 0)
 
 
-def _document(made: Plan, table: str) -> dict[str, Any]:
+def _document(made: Plan, wrong: list[str], table: str) -> dict[str, Any]:
     from dataclasses import asdict
-
-    from rampgate.cli.jobs.overrides.override_audit import plain_entry
 
     return {
         "gates": list(made.gates),
         "files": [asdict(one) for one in made.files],
         "table": table,
-        "skipped": [plain_entry(asdict(skip)) for skip in made.skipped],
-        "refused": list(made.wrong),
+        "skipped": [asdict(skip) for skip in made.skipped],
+        "refused": wrong,
     }
 
 
@@ -120,7 +121,8 @@ def _show(made: Plan) -> None:
     console = Console(highlight=False, markup=False)
     console.print(table)
     for skip in made.skipped:
-        console.print(f"{skip.milestone} is skipped until {skip.expires}: {skip.justification} ({skip.approved_by})")
+        when = "from the merge on" if skip.milestone in made.gates else skip.approved_by
+        console.print(f"{skip.milestone} is skipped until {skip.expires}: {skip.justification} ({when})")
     console.print(f"gates to run: {', '.join(made.gates) or 'none'}")
 
 
@@ -223,14 +225,10 @@ def run_command(
         Path | None,
         typer.Option(help="at pre_merge: the document of `suite run --json` on --commit; the worse of both decides"),
     ] = None,
-    description: Annotated[
-        Path | None, typer.Option(help="file with the pull request's description; - for stdin")
-    ] = None,
     repository: Annotated[
-        str | None, typer.Option(help="owner/name on GitHub, which says who approved; no shift is accepted without")
+        str | None, typer.Option(help="owner/name on GitHub, which says who approves; no shift is accepted without")
     ] = None,
     pull_request: Annotated[str, typer.Option(help="its number")] = "",
-    audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
     vertical: Annotated[str | None, typer.Option(help="use this vertical's limits; without it the platform's")] = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="at pre_merge: to the verdicts' topic, for the version's first step")

@@ -109,7 +109,7 @@ class Gates:
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
         scores = partial(scores_given, parts.metrics)
-        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.verdicts.skip)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.verdicts.overrides)
 
     def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock

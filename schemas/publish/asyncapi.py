@@ -76,8 +76,8 @@ CHANNELS: Final[dict[str, Channel]] = {
     "gate-overrides": Channel(
         "send",
         "repository",
-        "The central log of overrides of gates, from the CI of all repositories. Kept for more than a year. A "
-        "rollout's gate reads those that skip it.",
+        "The central log of overrides of gates, from the pushes of merges in all repositories. Kept for more than a "
+        "year. A rollout's gate reads those that skip it, or let a judge only warn.",
         ("gate-override",),
     ),
     "judge-standing": Channel(

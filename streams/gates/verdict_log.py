@@ -20,7 +20,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -34,7 +33,7 @@ from agents.ports import Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import InvalidRequest, RampRequest
-from evalcore.gates.skips import GateSkip, SkippedGate
+from evalcore.gates.skips import Skips
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
@@ -168,16 +167,12 @@ class VerdictLog:
         known = self._standings.serving.get((judge, version))
         return known if known is not None else self._standings.why(judge, version)
 
-    async def skip(self, request: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
-        """The override that skips this gate of the request's agent definition today; None also while the topic of
-        overrides can't be read."""
+    async def overrides(self) -> Skips:
+        """What the central log of overrides has; nothing while it can't be read."""
         if self._skips is None:
-            return None
+            return Skips()
         await self._skips.tried.wait()
-        if self._skips.skips is None:
-            return None
-        gate = SkippedGate(milestone, request.step.agent_id, request.step.agent_version)
-        return self._skips.skips.of(gate, today) if self._skips.skips.known.get(gate) is not None else None
+        return self._skips.skips or Skips()
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

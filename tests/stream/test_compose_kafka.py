@@ -25,7 +25,7 @@ from schemas.judges import Milestone
 from schemas.publish.examples import EXAMPLES
 from schemas.topics import Topics
 from schemas.verdicts import GateVerdict, VerdictLevel
-from tests.action_program import action_beside_a_program
+from tests.action_program import ACTIONS, action_beside_a_program
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.worker_process import WorkerProcess, environment
 from tests.giving_up import give_up
@@ -211,7 +211,7 @@ def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_el
 ) -> None:
     """The action's own step, with the password that it is handed; what it sends a worker may read."""
     (example,) = EXAMPLES["gate-override"]
-    made, target = tmp_path / "rampgate-gate", tmp_path / "target"
+    made, target = tmp_path / "rampgate-overrides", tmp_path / "target"
     made.mkdir()
     target.mkdir()
     audited = {name: value for name, value in example.items() if name != "event_id"}
@@ -220,8 +220,8 @@ def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_el
     security = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}
     told = {
         "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(tmp_path), "TARGET": str(target),
-        "ACTION": str(action_beside_a_program(tmp_path / "program")), "KAFKA": compose_kafka.address,
-        "KAFKA_SECURITY": json.dumps(security), "KAFKA_PASSWORD": compose_kafka.login("ci")["sasl.password"],
+        "ACTION": str(action_beside_a_program(tmp_path / "program", ACTIONS / "overrides")),
+        "KAFKA": compose_kafka.address, "KAFKA_SECURITY": json.dumps(security), "KAFKA_PASSWORD": compose_kafka.login("ci")["sasl.password"],
     }  # fmt: skip
     command = ["bash", str(Path(told["ACTION"]) / "publish.sh")]
     done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=120, check=False)

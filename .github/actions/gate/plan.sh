@@ -11,12 +11,10 @@ cd "$TARGET"
 git fetch --quiet --no-tags --no-recurse-submodules "$proposed" HEAD
 commit=$(git rev-parse --verify 'FETCH_HEAD^{commit}')
 
-arguments=()
-[[ -z $AGENT_ID$AGENT_VERSION ]] || arguments+=(--agent-id "$AGENT_ID" --agent-version "$AGENT_VERSION")
 status=0
 "$rampgate" gate plan --base HEAD --head "$commit" --configs "$CONFIGS" --repository "$REPOSITORY" \
-    --pull-request "$NUMBER" --audit "$folder/audit.jsonl" "${arguments[@]}" --json >"$folder/plan.json" || status=$?
-((status <= 1)) || exit "$status" # 1: an override does not hold, and its gate runs
+    --pull-request "$NUMBER" --json >"$folder/plan.json" || status=$?
+((status <= 1)) || exit "$status" # 1: an override is refused
 "$rampgate" gate proposal "$commit" --configs "$CONFIGS" --to "$folder/registry" --format github --json \
     >"$folder/proposal.json"
 {

@@ -8,7 +8,7 @@ for name in MODEL_URL MODEL_KEY CANDIDATE_KEY OPIK OPIK_API_KEY; do
     if [[ -n ${!name} ]]; then export "RAMPGATE_$name=${!name}"; fi
 done
 arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
-arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER" --audit "$folder/audit.jsonl")
+arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER")
 arguments+=(--format github --json --junit "$folder/gate.xml" --html "$folder/gate.html")
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--markdown "$GITHUB_STEP_SUMMARY")
 [[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,15 @@ def seeded(folder: Path, today: date) -> Path:
     return configs
 
 
+def logged(today: date) -> dict[str, Any]:
+    """The merge of the exception, as the central log has it."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"), "kind": "enforcement", "repository": "example/rampgate",
+        "pull_request": "#1", "author": "demo", "head": "0" * 40, "approved_by": "@demo-spec-owner", "judges": [WARNS],
+        "milestone": "pre_ramp", "justification": "A warning.", "expires": str(today + timedelta(days=1)),
+    }  # fmt: skip
+
+
 def _excepted(configs: Path, today: date) -> None:
     rule_file = configs / "rules" / f"{WARNS}.yaml"
     rule: Any = yaml.safe_load(rule_file.read_text())
@@ -71,7 +80,6 @@ def _excepted(configs: Path, today: date) -> None:
                 "milestone": "pre_ramp",
                 "enforcement": "warn",
                 "pull_request": "https://github.com/example/rampgate/pull/1",
-                "approved_by": "demo-spec-owner",
                 "justification": "The demo shows what a warning looks like; nothing but the demo reads this.",
                 "approved_on": today,
                 "expires": today + timedelta(days=1),

@@ -20,13 +20,14 @@ from rich.console import Console
 from rich.live import Live
 
 from agents.ports import Unavailable
+from rampgate.ci_gate.override_log import publish
 from rampgate.console import Failure
 from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
 from rampgate.local.demo.gates import ask_gates, shown
 from rampgate.local.demo.pull_requests import pull_requests
 from rampgate.local.demo.pull_requests import shown as shown_pulls
-from rampgate.local.demo.registry import WARNS, demo_registry
+from rampgate.local.demo.registry import WARNS, demo_registry, logged
 from rampgate.local.demo.show import NEXT, explained, progress_bar, scene
 from rampgate.local.services.stack import Stack
 from rampgate.settings import Settings
@@ -89,6 +90,7 @@ class Demo:
     async def _pass_by(
         self, settings: Settings, topics: Topics, worker: subprocess.Popen[bytes], env: dict[str, str], folder: Path
     ) -> dict[str, Any]:
+        await publish(settings, [logged(datetime.now(UTC).date())])
         now = time.time_ns() // 1_000_000
         day = make_day(self.seed, self.turns, now, topics)
         shadow = shadow_traffic(self.seed, now, topics)

@@ -6,22 +6,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from agents.ports import Unavailable
-from evalcore.gates.requests import RampRequest
 from evalcore.gates.skips import GateSkip, SkippedGate
 from rampgate.ci_gate.override_log import event_id, publish, read_skips
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
 from rampgate.settings import Settings
-from schemas.judges import Milestone
 from schemas.publish.examples import EXAMPLES
-from schemas.ramp_steps import RampStep
 from schemas.settings import KafkaAccess
 from streams.gates.gate_skips import GateSkips
 from streams.gates.verdict_log import VerdictLog
@@ -63,11 +60,7 @@ async def told(skips: GateSkips | None, version: str = "abc") -> GateSkip | None
     """What a gate of this version is told by the memory of verdicts, which has it at hand."""
     access = KafkaAccess(("127.0.0.1:9",))
     log = VerdictLog(access, Producer(access), "v", MemoryStore(ManualClock()), skips=skips)
-    step = RampStep.model_validate({
-        "request_id": "r", "experiment_id": "e", "agent_id": entry()["agent_id"], "agent_version": version,
-        "from_percent": 0, "to_percent": 5, "eval_gates": {"pre_ramp": ["tone"]}, "requested_at": datetime.now(UTC),
-    })  # fmt: skip
-    return await log.skip(RampRequest(step, ""), Milestone.PRE_RAMP, TODAY)
+    return (await log.overrides()).of(about(version), TODAY)
 
 
 async def test_what_ci_publishes_is_known_to_the_gate_of_that_version_and_to_no_other(

@@ -72,18 +72,22 @@ async def test_pc5_9_3_a_past_ramp_on_the_topic_is_decided_by_both_versions_on_i
         }  # fmt: skip
         asked = ("gate", "compare", "--old", "main", "--traces", str(file), "--verdicts", "topic", "--json")
 
-        async def compared(**more: str) -> Ran:
-            return await asyncio.to_thread(partial(in_process_of_its_own, told | more, *asked))
+        async def compared(*words: str, **more: str) -> Ran:
+            return await asyncio.to_thread(partial(in_process_of_its_own, told | more, *asked, *words))
 
         alike = await compared()
         assert (alike.code, alike.json["otherwise"]) == (0, 0), alike.err
         rewritten(registry / RULE, "threshold: 0.7", "threshold: 0.9")
         apart = await compared()
+        archive = tmp_path / "verdicts.jsonl"  # the values, a line each, as docs/verdicts.md archives the history
+        archive.write_text("".join(f"{json.dumps(found[name])}\n" for name in ("ramp", "between", "another")))
+        archived = await compared("--verdicts", str(archive))
         away = await compared(RAMPGATE_TOPIC_PREFIX=f"{rig.settings.topic_prefix}nothing.")
     assert apart.code == 1, apart.err
     (ramp,) = apart.json["ramps"]
     assert (ramp["request_id"], ramp["agent_version"], ramp["milestone"]) == ("ramp", "v2", "pre_ramp")
     assert (ramp["decided"], ramp["old"], ramp["new"], ramp["otherwise"]) == ("pass", "pass", "fail", True)
     assert (ramp["traces"], ramp["same_sample"]) == (120, True), "they are the ones that the worker decided on"
+    assert (archived.code, archived.json["ramps"]) == (1, apart.json["ramps"]), "PC5 §5.5: the archive tells the same"
     assert away.code == 2
     assert "--verdicts: Kafka: there is no topic" in away.err

@@ -122,7 +122,7 @@ def test_a_new_vertical_that_joins_an_archetype_asks_nobody_else(shipped: Tree) 
 
 
 OVERRIDE = """overrides:
-- {judge: JUDGE, milestone: pre_ramp, enforcement: warn, pull_request: '#1', approved_by: owner, justification: why,
+- {judge: JUDGE, milestone: pre_ramp, enforcement: warn, pull_request: '#1', justification: why,
    approved_on: 2026-11-20, expires: 2026-12-20MORE}
 """
 

@@ -1,8 +1,8 @@
 """GitHub's `gh` as the action's scripts call it: a stand-in that answers from a folder of this test's.
 
-The folder has `runs.json` (a workflow's runs), `events.json` (a pull request's), `may.json` (who may do what),
-`pull.json` (its last commit and its comments) and `artifacts/RUN/NAME/`. What a call asks for by `--jq` is answered by
-jq.
+The folder has `runs.json` (a workflow's runs), `pulls.json` (of a commit), `events.json` (a pull request's), `may.json`
+(who may do what), `pull.json` (its last commit and its comments) and `artifacts/RUN/NAME/`. What a call asks for by
+`--jq` is answered by jq.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ if re.search(r"/actions/workflows/[^/]+/runs$", path):
 elif run := re.search(r"/actions/runs/(\d+)/artifacts$", path):
     there = (state / "artifacts" / run[1] / asked["name"]).is_dir()
     told = {"artifacts": [{"id": 1, "expired": False}] if there else []}
+elif commit := re.search(r"/commits/([0-9a-f]{40})/pulls$", path):
+    told = read("pulls.json").get(commit[1], [])
 elif "/events" in path:
     told = read("events.json")
 elif who := re.search(r"/collaborators/([^/]+)/permission$", path):
@@ -83,6 +85,7 @@ class GhProgram:
         program.chmod(0o755)
         self.write("runs", [])
         self.write("events", [])
+        self.write("pulls", {})
         self.write("may", {"maintainer": "write"})
         self.pull(may_write=True, comments=[])
 

@@ -19,7 +19,7 @@ import pytest
 from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
 from tests.root import ROOT
-from tests.unit.rampgate.ci_gate.gate_rig import environment
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, environment, jsonl, local_model
 from tests.unit.rampgate.inversion.reference_rig import Shop, turned
 from tests.unit.repository.workflow_files import load
 
@@ -171,6 +171,51 @@ def test_nobody_is_asked_about_what_nobody_shares(repository: Repository) -> Non
 def test_what_is_no_number_is_refused(repository: Repository, number: str) -> None:
     assert repository.run("ask_consumers", number).returncode != 0
     assert repository.asked == ""
+
+
+def test_pc5_5_2_a_run_on_main_is_recorded_and_proposed_and_later_gates_are_compared_with_it(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PC5 §5.2, FR-12: as shipped the file is empty, which the gate says; once main's run is merged, a score that fell
+    has regressed. A push of nothing but baselines records none."""
+    baselines = repository.path / ".ci" / "baselines.json"
+    assert json.loads(baselines.read_text())["runs"] == []
+    for shipped in ("configs", "prompts", "specs"):
+        shutil.rmtree(repository.path / shipped)
+    with local_model() as model:
+        rig = Rig(repository.path, model.url)
+        repository.git("add", "--all")
+        repository.git("commit", "--quiet", "-m", "a small registry")
+        before = repository.git("rev-parse", "HEAD").strip()
+        told = {"DATASET": "items.jsonl", "OUTPUTS": "outputs.jsonl", "GITHUB_REPOSITORY": "example/rampgate"}
+        for name, value in (rig.environment | told | {"BEFORE": before}).items():
+            monkeypatch.setenv(name, value)
+
+        def gate() -> subprocess.CompletedProcess[str]:
+            asked = ("--dataset", "items.jsonl", "--outputs", "outputs.jsonl", "--baselines", ".ci/baselines.json")
+            return subprocess.run(
+                [".venv/bin/rampgate", "gate", "run", *asked, "--json", "--format", "github"],
+                cwd=repository.path, env=dict(os.environ), capture_output=True, text=True, timeout=200, check=False,
+            )  # fmt: skip
+
+        empty = gate()
+        assert ".ci/baselines.json has no run of main, so nothing can have regressed" in empty.stderr
+        assert {one["baseline"] for one in json.loads(empty.stdout)["per_judge_scores"].values()} == {None}
+        assert "nothing but the baselines" in repository.run("record_baselines").stdout
+        repository.change(".gitignore", "__pycache__", "__pycache__/")
+        done = repository.run("record_baselines")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "pr create --base main --head registry/baselines" in repository.asked
+        changed = repository.git("diff", "--name-only", "main", "origin/registry/baselines").split()
+        assert changed == [".ci/baselines.json"]
+        repository.git("checkout", "--quiet", "main")
+        repository.git("merge", "--quiet", "origin/registry/baselines")
+        runs = json.loads(baselines.read_text())["runs"]
+        assert {run["commit"] for run in runs} == {repository.git("rev-parse", "HEAD^").strip()}
+        jsonl(repository.path / "outputs.jsonl", *(answer(n, 0.8 if n % 2 else 1) for n in range(ITEMS)))
+        after = gate()
+        assert "has no run of main" not in after.stderr
+        assert json.loads(after.stdout)["per_judge_scores"]["brevity"]["rule"] == "regressed"
 
 
 PAIR = '{"judge_id": "a", "item_id": %d, "judge_score": %s, "human_score": %d}\n'

@@ -30,12 +30,8 @@ from tests.unit.repository.workflow_files import load
 ACTION: Any = load(FOLDER / "action.yml")
 STEPS = ACTION["runs"]["steps"]
 KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY", "KAFKA_PASSWORD")
-SECRET, PASSWORD = "the-key-of-the-model", "the-password-of-ci"
+SECRET = "the-key-of-the-model"
 CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
-CENTRAL_LOG = {
-    "kafka": "127.0.0.1:9", "kafka-password": PASSWORD, "agent-id": "shop-agent", "agent-version": "v2",
-    "kafka-security": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
-}  # fmt: skip
 BLOCKS = "enforcement: {pre_merge: block, pre_ramp: block, pre_full: block}\n"
 
 
@@ -47,7 +43,6 @@ class Runner:
         self.temp, self.target, self.proposed = folder / "temp", folder / "target", folder / "proposed"
         self.made = self.temp / "rampgate-gate"
         self.environments: list[dict[str, str]] = []
-        self.done: list[subprocess.CompletedProcess[str]] = []
         for one in (self.temp, self.target):
             one.mkdir(parents=True)
         self.action = action_beside_a_program(folder / "program")
@@ -77,8 +72,8 @@ class Runner:
         assert self.read(self.target / "baselines.json")["runs"]
 
     def run(self, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs the steps in their order, after one that fails only those that run all the same, with the action's
-        defaults and what tests hand in. Returns the first that failed, or else the last."""
+        """Runs the steps in their order up to one that fails, with the action's defaults and what tests hand in.
+        Returns the last that ran."""
         given = {
             "number": "12", "github-token": "t", "model-url": self.model, "model-key": SECRET,
             "dataset": "items.jsonl", "outputs": "outputs.jsonl", **more,
@@ -87,25 +82,17 @@ class Runner:
         output = self.temp / "output"
         output.write_text("")
         self.environments.clear()
-        self.done.clear()
         for step in STEPS:
-            if self.failed and not step.get("if", "").startswith("${{ !cancelled() &&"):
-                continue
             asked = CONDITION.fullmatch(step.get("if", ""))
             if asked and f"{asked[1]}={asked[2]}" not in output.read_text().splitlines():
-                continue
-            if "inputs.kafka != ''" in step.get("if", "") and not known["inputs.kafka"]:
                 continue
             runner = {"RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
             environment = step_environment(step, known, runner)
             self.environments.append(environment)
             done = step_run(step, environment, self.folder)
-            self.done.append(done)
-        return [*self.failed, self.done[-1]][0]
-
-    @property
-    def failed(self) -> list[subprocess.CompletedProcess[str]]:
-        return [one for one in self.done if one.returncode]
+            if done.returncode:
+                break
+        return done
 
     def read(self, file: str | Path) -> Any:
         return json.loads((self.made / file).read_text())
@@ -157,16 +144,16 @@ def test_pc5_fr2_no_limit_no_baseline_and_no_code_of_the_pull_request_has_an_eff
     assert git(runner.target, "status", "--porcelain") == "", "the target's checkout is as it was"
 
 
-def test_pc5_fr12_a_proposed_rubric_is_judged_and_another_persons_approval_accepts_its_shift(runner: Runner) -> None:
-    """PC5 FR-12: another rubric is another judge, for which the target has no baseline. The author's own tick accepts
-    no shift."""
+def test_pc5_fr12_a_proposed_rubric_is_judged_and_its_shift_waits_for_the_branchs_review(runner: Runner) -> None:
+    """PC5 FR-12: another rubric is another judge, for which the target has no baseline. What the author accepts warns
+    where the branch merges nothing without a review, and an earlier review is none of it."""
     runner.record()
     runner.commit(runner.target)
     theirs = runner.propose()
     rewritten(theirs / "configs/rules/brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
     head = runner.commit(theirs)
     soon = (datetime.now(UTC) + timedelta(days=30)).date()
-    block = f"judges: [brevity]\napproved_by: '@owner'\njustification: stricter\nexpires: {soon}\n"
+    block = f"judges: [brevity]\njustification: stricter\nexpires: {soon}\n"
     tick = "- [x] The reviewer agrees to every override above\n"
     runner.host.says(f"```accept-baseline-shift\n{block}```\n\n{tick}")
     runner.host.pull["headRefOid"] = head  # the recorded approval is of an earlier commit
@@ -177,15 +164,17 @@ def test_pc5_fr12_a_proposed_rubric_is_judged_and_another_persons_approval_accep
     score = runner.read("verdict.json")["per_judge_scores"]["brevity"]
     assert (score["rule"], score["baseline"]) == ("regressed", None)
     assert "@owner approved commit" in done.stderr
-    assert not (runner.made / "audit.jsonl").exists()
 
-    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
-        review["commit"]["oid"] = head
+    runner.host.pull["latestOpinionatedReviews"]["nodes"] = []
     done = runner.run()
     assert done.returncode == 0, done.stderr
-    assert "brevity" not in runner.read("verdict.json")["failing_judges"]
-    entry = runner.read("audit.jsonl")
-    assert (entry["kind"], entry["head"], entry["author"]) == ("baseline_shift", head, "writer")
+    assert runner.read("verdict.json")["accepted"] == ["brevity"]
+    assert not list(runner.made.glob("*audit*")), "nothing of an open pull request is logged"
+
+    runner.host.pull["baseRef"] = None
+    done = runner.run()
+    assert done.returncode == 1, done.stderr
+    assert "merges without an approving review" in done.stderr
 
 
 def test_a_suites_run_of_the_pull_requests_last_commit_is_a_part_of_the_verdict(runner: Runner) -> None:
@@ -216,69 +205,7 @@ def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:
     assert last["MODEL_KEY"] == SECRET
     assert not any(SECRET in environment.values() for environment in before)
     held = [[name for name in step.get("env", ()) if name.endswith(KEYS)] for step in STEPS]
-    assert held == [[], [], ["MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY"], ["KAFKA_PASSWORD"]]
-
-
-def test_an_override_that_the_central_log_can_not_take_fails_the_job_and_only_its_step_has_the_password(
-    runner: Runner,
-) -> None:
-    theirs = runner.propose()
-    rewritten(theirs / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
-    head = runner.commit(theirs)
-    done = runner.run(**CENTRAL_LOG)
-    assert done.returncode == 0, "without an override nothing is sent: " + done.stderr
-
-    skip_pre_full(runner, head)
-    assert runner.run().returncode == 0, "nobody named a central log"
-    assert "agent_id" not in runner.read("audit.jsonl")
-    done = runner.run(**CENTRAL_LOG)
-    assert done.returncode == 2
-    assert "no override holds that the central log does not have" in done.stderr
-    entry = runner.read("audit.jsonl")
-    assert (entry["milestone"], entry["agent_id"], entry["agent_version"]) == ("pre_full", "shop-agent", "v2")
-    *before, last = runner.environments
-    assert (len(before), last["KAFKA_PASSWORD"]) == (3, PASSWORD)
-    assert not any(PASSWORD in environment.values() for environment in before)
-    assert not list(runner.temp.glob("kafka.*")), "the password's file is gone"
-    assert PASSWORD not in done.stdout + done.stderr
-
-
-def test_an_override_reaches_the_central_log_though_the_gate_beside_it_fails(runner: Runner) -> None:
-    """It was allowed, and skips a rollout's gate: a failed pre_merge must not keep it from who looks for it."""
-    rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
-    skip_pre_full(runner, runner.commit(runner.proposed))
-    done = runner.run(**CENTRAL_LOG, outputs="nothing-of-this-name.jsonl")
-    assert done.returncode, "the gate fails the job"
-    assert "KAFKA_PASSWORD" not in runner.environments[len(runner.done) - 2]
-    assert runner.environments[-1]["KAFKA_PASSWORD"] == PASSWORD
-    assert "no override holds that the central log does not have" in runner.done[-1].stderr, "it was tried"
-
-
-def skip_pre_full(runner: Runner, head: str) -> None:
-    """The pull request skips pre_full, as the approvals of its last commit allow."""
-    runner.host.says(skipping("pre_full"), "eval-skip-pre-full")
-    runner.host.pull["headRefOid"] = head
-    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
-        review["commit"]["oid"] = head
-
-
-def test_a_log_that_asks_for_no_login_needs_no_security(runner: Runner) -> None:
-    """`kafka-security` may be left out, as its default says."""
-    (runner.made).mkdir()
-    (runner.made / "audit.jsonl").write_text('{"kind": "gate_skip", "repository": "example/agents"}\n')
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(runner.temp)}
-    environment |= {"ACTION": str(runner.action), "TARGET": str(runner.target), "KAFKA": "127.0.0.1:9"}
-    environment |= {"KAFKA_SECURITY": ACTION["inputs"]["kafka-security"]["default"], "KAFKA_PASSWORD": ""}
-    command = ["bash", str(runner.action / "publish.sh")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert "no override holds that the central log does not have" in done.stderr, "it was tried"
-
-
-def skipping(milestone: str) -> str:
-    """A description with a skip that is filled in and ticked."""
-    soon = (datetime.now(UTC) + timedelta(days=30)).date()
-    block = f"milestones: [{milestone}]\napproved_by: '@owner'\njustification: calibrated anew\nexpires: {soon}\n"
-    return f"```eval-skip-justification\n{block}```\n\n- [x] The reviewer agrees to every override above\n"
+    assert held == [[], [], ["MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY"]]
 
 
 def test_a_change_that_triggers_no_gate_runs_none_and_without_a_model_none_passes(runner: Runner) -> None:

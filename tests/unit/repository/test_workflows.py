@@ -32,6 +32,7 @@ WRITES = {
     ("drift", "weekly"): {"issues"},
     ("cadence", "cadence"): {"issues"},
     ("suite", "comment"): {"pull-requests"},
+    ("merged", "baselines"): {"contents", "pull-requests", "actions"},
 }
 BASE = ("${{ github.event.pull_request.base.sha || github.sha }}", "${{ github.event.pull_request.base.sha }}")
 """A checkout of the target branch, where the event's own is the proposal's."""
@@ -81,7 +82,8 @@ def test_every_pull_request_is_validated() -> None:
     assert not any(step.get("continue-on-error") for step in job["steps"])
 
 
-def test_the_manifest_is_resolved_every_day_and_proposed() -> None:
+def test_pf9_5_6_the_manifest_is_resolved_every_day_and_on_a_push_to_main_and_proposed() -> None:
+    """PF-9 §5.6: by the cron, and where a merge touches components, an extension or whatever else it is made of."""
     workflow = load(ROOT / ".github" / "workflows" / "registry.yml")
     minute, hour, *rest = workflow["on"]["schedule"][0]["cron"].split()
     assert minute.isdigit()
@@ -89,6 +91,12 @@ def test_the_manifest_is_resolved_every_day_and_proposed() -> None:
     assert rest == ["*", "*", "*"]
     job = workflow["jobs"]["resolve"]
     assert "github.event_name == 'schedule'" in job["if"]
+    assert "github.event_name == 'push'" in job["if"]
+    pushed = workflow["on"]["push"]
+    assert pushed["branches"] == ["main"]
+    assert {"prompts/components/**", "specs/verticals/**", "configs/**"} <= set(pushed["paths"])
+    for other in ("validate", "consumers"):
+        assert "push" not in workflow["jobs"][other]["if"]
     assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/propose_manifest"
 
 
@@ -135,8 +143,13 @@ def test_pf9_fr13_judges_are_checked_for_drift_every_week_and_in_pull_requests_t
     weekly, changed = (workflow["jobs"][name]["steps"] for name in ("weekly", "changed"))
     assert ".ci/check_drift" in [step.get("run") for step in weekly]
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in weekly)
-    assert changed[-1]["run"] == 'target/.ci/check_drift "$CONFIGS" "$BASE"'
-    assert changed[-1]["env"]["RAMPGATE_MODEL_KEY"].startswith(
+    for steps in (weekly, changed):
+        (asked,) = (step for step in steps if ".ci/check_drift" in step.get("run", ""))
+        (kept,) = (step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@"))
+        assert kept["with"]["path"] == asked["env"]["DRIFT_REPORTS"], "AC-13: what it found is kept for programs"
+        assert kept["if"] == "always()"
+    assert asked["run"] == 'target/.ci/check_drift "$CONFIGS" "$BASE"'
+    assert asked["env"]["RAMPGATE_MODEL_KEY"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )
 
@@ -205,6 +218,27 @@ def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_bra
     assert keyed[0]["with"]["model-key"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )
+
+
+def test_pc5_5_5_a_merge_leaves_its_overrides_in_the_log_and_its_run_as_a_baseline() -> None:
+    """PC5 §5.2, §5.5: from the push to the protected branch alone, none of which is cancelled by the next. Of a pull
+    request's gate no step has the log's password, and a baseline waits for the log."""
+    workflow = load(ROOT / ".github" / "workflows" / "merged.yml")
+    assert workflow["on"] == {"push": {"branches": ["main"]}}
+    assert "concurrency" not in workflow
+    overrides, baselines = (workflow["jobs"][name] for name in ("overrides", "baselines"))
+    assert "concurrency" not in overrides
+    assert overrides["permissions"] == {"contents": "read", "pull-requests": "read"}
+    (used,) = (step for step in overrides["steps"] if step.get("id") == "overrides")
+    assert used["uses"] == "./target/.github/actions/overrides"
+    assert used["with"]["kafka"] == "${{ vars.KAFKA }}"
+    kept = overrides["steps"][-1]
+    assert kept["with"]["path"] == "${{ steps.overrides.outputs.folder }}", "the audit is uploaded"
+    assert kept["if"] == "${{ !cancelled() && steps.overrides.outputs.folder }}", "also where it was not logged"
+    assert baselines["needs"] == "overrides"
+    assert baselines["steps"][-1]["run"] == ".ci/record_baselines"
+    assert "KAFKA" not in (ROOT / ".github" / "workflows" / "gate.yml").read_text()
+    assert "kafka" not in (ROOT / ".github" / "actions" / "gate" / "action.yml").read_text()
 
 
 def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_written_in_one_without_its_code() -> None:

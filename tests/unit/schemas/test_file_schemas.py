@@ -165,7 +165,6 @@ OVERRIDE = {
     "milestone": "pre_ramp",
     "enforcement": "warn",
     "pull_request": "#12",
-    "approved_by": "owner",
     "justification": "why",
     "approved_on": "2026-11-23",
     "expires": "2026-12-23",

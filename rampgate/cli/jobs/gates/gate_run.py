@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import GoldenSet, vertical_of
 from evalcore.gates.overrides import Shift, accepted
 from evalcore.gates.requests import named
-from evalcore.gates.skips import GateSkip, SkippedGate
+from evalcore.gates.skips import GateSkip, SkippedGate, Skips
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
@@ -32,7 +32,7 @@ from rampgate.ci_gate.publish import events_of_run, publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.respond import origin_of, refuse_strangers, respond
 from rampgate.ci_gate.run import GateRequest, GateRun
-from rampgate.cli.jobs.overrides.override_audit import append, looked_up, read_description
+from rampgate.cli.jobs.overrides.override_audit import looked_up
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
@@ -75,10 +75,8 @@ class Options:
     record: bool
     commit: str
     suite: Path | None
-    description: Path | None
     repository: str | None
     pull_request: str
-    audit: Path | None
     junit: Path | None
     markdown: Path | None
     html: Path | None
@@ -107,11 +105,12 @@ def decide(options: Options) -> int:
         )
         given = read_outputs(options.outputs) if options.outputs else None
         suspended = suspended_judges(options.standing, settings, registry.all(), today) if options.standing else {}
-        skip = _skip(options, at, settings, today) if options.skips else None
+        overrides = _overrides(settings) if options.skips else Skips()
+        skip = overrides.of(SkippedGate(at, *_agent(options)), today)
         gate = _gate_on_traces(options.traces, options, at, registry, skip) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
-    shift = _shift(options, registry, today, settings if options.publish else None)
+    shift = _shift(options, registry, today)
     vertical = (
         gate.vertical if gate is not None else options.vertical or (vertical_of(golden, registry) if golden else None)
     )
@@ -122,6 +121,8 @@ def decide(options: Options) -> int:
         spend=Spend(settings.gate_calls, settings.gate_tokens),
         accepted=dict.fromkeys(shifted, Enforcement.WARN),
         suspended=suspended,
+        overrides=overrides,
+        unrecorded="" if past.runs or options.record or not options.baselines else str(options.baselines),
         history=past.history(registry.all(), declared, at, vertical),
         outdated={} if options.record or at is not Milestone.PRE_MERGE
         # An accepted shift says that the old version's baseline no longer applies, also to the judge's dimensions.
@@ -173,15 +174,11 @@ def _published(outcome: GateRun, options: Options, settings: Settings) -> Unavai
     return None
 
 
-def _shift(options: Options, registry: Registry, today: date, central: Settings | None) -> Shift | None:
-    """The baseline shift that the pull request's description has accepted, appended to the audit; None without one."""
-    pull = looked_up(options.repository, options.pull_request, options.description)
-    said = pull.description if pull is not None else read_description(options.description)
-    shift, refused = accepted(said, registry, today, pull)
+def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
+    """The baseline shift that the pull request's description has accepted; None without one."""
+    shift, refused = accepted(looked_up(options.repository, options.pull_request), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    if shift is not None and pull is not None:
-        append(options.audit, "baseline_shift", pull, [asdict(shift)], central)
     return shift
 
 
@@ -190,15 +187,13 @@ async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awai
         return await judge(scorer)
 
 
-def _skip(options: Options, at: Milestone, settings: Settings, today: date) -> GateSkip | None:
-    """The override on its topic that skips the gate; None also where nobody can tell: then the gate runs whole."""
-    version = options.agent_version or options.commit
+def _overrides(settings: Settings) -> Skips:
+    """The overrides on their topic; none where it can't be read: then the gate runs whole."""
     try:
-        known = run(partial(read_skips, settings))
+        return run(partial(read_skips, settings))
     except Unavailable as error:
         sys.stderr.write(f"--skips: no override is honoured: {clean(str(error), 500)}\n")
-        return None
-    return known.of(SkippedGate(at, str(options.agent_id), version), today)
+        return Skips()
 
 
 def _gate_on_traces(
@@ -248,11 +243,7 @@ def _milestone(word: str) -> Milestone:
 def _check_options(at: Milestone, options: Options) -> None:
     """Raise Failure unless the options say what this milestone judges, and nothing that only another one does."""
     merging = at is Milestone.PRE_MERGE
-    others = (
-        ("traces", "judges", "coverage")
-        if merging
-        else ("dataset", "candidate", "outputs", "description", "repository", "suite")
-    )
+    others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "repository", "suite")
     judges = "a dataset and a candidate's outputs to it" if merging else "--traces FILE"
     strange = [f"--{name}" for name in others if getattr(options, name) is not None]
     if strange:

@@ -16,7 +16,7 @@ from agents.gates.ports import AskingGate, GatePorts, Item, Sample
 from agents.ramp_steps import answer
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
-from evalcore.gates.skips import GateSkip
+from evalcore.gates.skips import GateSkip, Skips
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.scoring.answers import Answer, Scored, Unscored
@@ -59,7 +59,7 @@ class Scripted:
     past: list[float] = field(default_factory=list)
     verticals: tuple[str, ...] = ()
     stands: Stand = PASSED
-    skip: GateSkip | None = None
+    held: list[GateSkip] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     before: list[Milestone] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -98,8 +98,11 @@ class Scripted:
     async def suspended(self, judge: str, version: str) -> str:
         return ""
 
-    async def skips(self, asked: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
-        return self.skip
+    async def overrides(self) -> Skips:
+        known = Skips()
+        for one in self.held:
+            known.known.put(one.gate, (one,), {})
+        return known
 
     async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
         return self.rate
@@ -128,7 +131,7 @@ def requested(**changes: Any) -> RampRequest | InvalidRequest:
 
 
 def ports_of(scripted: Scripted) -> GatePorts:
-    return GatePorts(scripted, scripted, scripted, Coverage(scripted), skips=scripted.skips)
+    return GatePorts(scripted, scripted, scripted, Coverage(scripted), overrides=scripted.overrides)
 
 
 def codes(found: Verdict) -> set[Code]:

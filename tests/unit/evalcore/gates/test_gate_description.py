@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -16,7 +17,7 @@ from tests.unit.rampgate.ci_gate.github_api import PULL
 TODAY = date(2026, 11, 21)
 REGISTRY = built()
 TICK = f"- [x] {AGREED}"
-MORE = "approved_by: '@owner'\njustification: known\nexpires: 2026-12-01\n"
+MORE = "justification: known\nexpires: 2026-12-01\n"
 SHIFT = f"```accept-baseline-shift\njudges: [brevity]\n{MORE}```"
 SKIP = f"```eval-skip-justification\nmilestones: [pre_ramp]\n{MORE}```"
 TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
@@ -24,8 +25,9 @@ TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 
 def held(text: str) -> tuple[bool, bool]:
     """Whether the shift holds that the text may have, and whether the skip does."""
-    shift, _ = accepted(text, REGISTRY, TODAY, PULL)
-    skips = plan(["configs/rules/x.yaml"], ["eval-skip-pre-ramp"], text, today=TODAY, pull=PULL).skipped
+    pull = replace(PULL, description=text, labels=("eval-skip-pre-ramp",))
+    shift, _ = accepted(pull, REGISTRY, TODAY)
+    skips = plan(["configs/rules/x.yaml"], today=TODAY, pull=pull).skipped
     return shift is not None, [one.milestone for one in skips] == [Milestone.PRE_RAMP]
 
 
@@ -47,7 +49,7 @@ def test_what_a_reader_sees_holds(text: str, end: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_the_template_holds_once_filled_in_and_ticked(end: str) -> None:
-    fields = "approved_by:\njustification:\nexpires:\n"
+    fields = "justification:\nexpires:\n"
     filled = TEMPLATE.replace(f"milestones: []\n{fields}", f"milestones: [pre_ramp]\n{MORE}")
     filled = filled.replace(f"judges: []\n{fields}", f"judges: [brevity]\n{MORE}")
     assert held(filled.replace("\n", end)) == (False, False)
@@ -103,7 +105,7 @@ def test_a_hidden_example_is_no_second_block() -> None:
     example = SHIFT.replace("brevity", "helpfulness")
     text = f"<!-- such as\n{example}\n-->\n\n~~~\n{example}\n~~~\n\n{BLOCKS}{TICK}"
     assert held(text) == (True, True)
-    shift, _ = accepted(text, REGISTRY, TODAY, PULL)
+    shift, _ = accepted(replace(PULL, description=text), REGISTRY, TODAY)
     assert shift is not None
     assert shift.judges == ("brevity",)
 

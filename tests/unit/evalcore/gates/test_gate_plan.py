@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from agents.ports import Unavailable
-from evalcore.gates.planning import Renamed, plan
+from evalcore.gates.overrides import PullRequest
+from evalcore.gates.planning import Plan, Renamed, plan
 from evalcore.gates.skips import read_skip
 from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
 from evalcore.yaml.models import read_as
-from rampgate.ci_gate.override_log import event_id
+from rampgate.ci_gate.override_log import KINDS, Quarter, event_id, report
 from rampgate.cli import app
 from rampgate.console import Failure
-from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.manifests import GatePathsFile
 from tests.root import ROOT
+from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.github_api import HEAD, PULL, FakeGitHub, github
+from tests.unit.rampgate.registry.git_folders import git
 
 TODAY = date(2026, 11, 21)
 RAMP, FULL = Milestone.PRE_RAMP, Milestone.PRE_FULL
@@ -34,8 +35,8 @@ RULE = "configs/rules/ux_quality.yaml"
 def filled(milestones: str = "[pre_ramp]", tick: bool = True, expires: str = "2026-12-23", why: str = "flaky") -> str:
     """The repository's own template, filled in."""
     text = TEMPLATE.replace(
-        "milestones: []\napproved_by:\njustification:\nexpires:",
-        f"milestones: {milestones}\napproved_by: '@owner'\njustification: {why}\nexpires: {expires}",
+        "milestones: []\njustification:\nexpires:",
+        f"milestones: {milestones}\njustification: {why}\nexpires: {expires}",
     )
     box = "- [ ] The reviewer agrees"
     assert box in text
@@ -127,11 +128,20 @@ def test_a_change_triggers_what_any_of_its_files_does() -> None:
     assert plan(["README.md"], today=TODAY).gates == ()
 
 
-def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> None:
-    made = plan([RULE], ["eval-skip-pre-ramp"], filled(), today=TODAY, pull=PULL)
+MERGED = replace(PULL, merged_as="c" * 40, merged_at=datetime(2026, 11, 20, 9, 30, tzinfo=UTC))
+
+
+def asked(labels: list[str], description: str, pull: PullRequest = MERGED) -> Plan:
+    return plan([RULE], today=TODAY, pull=replace(pull, labels=tuple(labels), description=description))
+
+
+def test_an_override_with_label_justification_and_sign_off_skips_its_gate_once_it_is_merged() -> None:
+    made = asked(["eval-skip-pre-ramp"], filled())
     assert (made.gates, made.wrong) == ((Milestone.PRE_MERGE, FULL), ())
     (skip,) = made.skipped
     assert (skip.milestone, skip.approved_by, skip.justification) == (RAMP, "@owner", "flaky")
+    waiting = asked(["eval-skip-pre-ramp"], filled(), PULL)
+    assert (waiting.gates, waiting.wrong, waiting.skipped) == (tuple(Milestone), (), made.skipped)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +163,13 @@ def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> N
 def test_an_override_that_lacks_something_skips_nothing_and_says_what(
     labels: list[str], description: str, why: str
 ) -> None:
-    made = plan([RULE], labels, description, today=TODAY, pull=PULL)
+    made = asked(labels, description)
     assert (made.gates, made.skipped) == (tuple(Milestone), ())
     assert any(why in wrong for wrong in made.wrong), made.wrong
 
 
 def test_a_block_without_its_label_skips_nothing() -> None:
-    assert plan([RULE], ["bug"], filled(), today=TODAY, pull=PULL).gates == tuple(Milestone)
+    assert asked(["bug"], filled()).gates == tuple(Milestone)
 
 
 @pytest.fixture
@@ -173,72 +183,95 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
 ON_GITHUB = ("--repository", "example/agents", "--pull-request", "12")
 
 
+LOOSER = """overrides:
+- {judge: brevity, milestone: pre_ramp, enforcement: warn, pull_request: '#12', justification: new cards,
+   approved_on: 2026-11-20, expires: 2026-12-20}
+"""
+
+
+@pytest.fixture
+def merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A repository whose last commit is a merge that adds an exception to enforcement; returns that commit."""
+    root = written(
+        tmp_path, {"rules/brevity.yaml": "enforcement: {pre_merge: block, pre_ramp: block, pre_full: block}"}
+    )
+    monkeypatch.chdir(tmp_path)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    rewritten(root / "rules" / "brevity.yaml", "pre_ramp: block", "pre_ramp: warn")
+    (root / "enforcement-overrides.yaml").write_text(LOOSER)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "merge")
+    return git(tmp_path, "rev-parse", "HEAD").strip()
+
+
 def planned(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["gate", "plan", "--changed", RULE, "README.md", *map(str, arguments)])
+    return CliRunner().invoke(app, ["gate", "plan", "--base", "HEAD^", *ON_GITHUB, *map(str, arguments)])
 
 
-def test_the_command_appends_to_the_audit_and_never_rewrites_it(host: FakeGitHub, tmp_path: Path) -> None:
+def test_pc5_5_5_the_push_of_a_merge_alone_brings_its_overrides_to_the_audit(
+    host: FakeGitHub, tmp_path: Path, merge: str
+) -> None:
+    """PC5 §5.2, §5.5: all three kinds, with the reviewers of the merge; nothing of it can be edited any more."""
     audit = tmp_path / "audit.jsonl"
     audit.write_text('{"earlier": true}\n')
-    host.says(filled(), "eval-skip-pre-ramp", "bug")
-    result = planned(*ON_GITHUB, "--audit", audit, "--json")
+    shift = filled().replace(
+        "judges: []\njustification:\nexpires:",
+        "judges: [brevity]\njustification: new cards\nexpires: 2026-12-20\napproved_by: '@friend'",
+    )
+    host.says(shift, "eval-skip-pre-ramp", "eval-enforcement-override", "bug")
+    for merged_as in (None, "d" * 40):
+        if merged_as is not None:
+            host.merges(merged_as)
+        refused = planned("--audit", audit)
+        assert isinstance(refused.exception, Failure)
+        assert "is not what the pull request was merged as" in str(refused.exception)
+        assert audit.read_text() == '{"earlier": true}\n'
+    host.merges(merge)
+    result = planned("--audit", audit, "--agent-id", "receipts-agent", "--agent-version", "abc", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_full"]
-    earlier, entry = map(json.loads, audit.read_text().splitlines())
+    earlier, *entries = map(json.loads, audit.read_text().splitlines())
     assert earlier == {"earlier": True}
     about = {"repository": "example/agents", "pull_request": "#12", "author": "writer", "head": HEAD}
-    assert entry.items() >= {**about, "milestone": "pre_ramp", "approved_by": "@owner"}.items()
-
-
-def test_without_an_audit_no_override_holds(host: FakeGitHub) -> None:
-    host.says(filled(), "eval-skip-pre-ramp")
-    result = planned(*ON_GITHUB)
-    assert isinstance(result.exception, Failure)
-    assert "--audit" in str(result.exception)
-
-
-def test_an_override_that_the_central_log_can_not_take_does_not_hold(
-    host: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[Any] = []
-
-    async def taken(settings: Settings, entries: Any) -> None:
-        if settings.kafka != "127.0.0.1:7":
-            raise Unavailable("Kafka: out of reach")
-        sent.extend(entries)
-
-    monkeypatch.setattr("rampgate.cli.jobs.overrides.override_audit.publish", taken)
-    host.says(filled(), "eval-skip-pre-ramp")
-    asked = (*ON_GITHUB, "--audit", tmp_path / "audit.jsonl", "--publish", "--json")
-    refused = planned(*asked)
-    assert isinstance(refused.exception, Failure)
-    assert "no override holds" in str(refused.exception)
-    assert refused.stdout == ""
-    assert planned(*asked, "--kafka", "127.0.0.1:7").exit_code == 0
-    assert [(one["kind"], one["milestone"], one["head"]) for one in sent] == [("gate_skip", "pre_ramp", HEAD)]
-    assert "agent_id" not in sent.pop(), "it is about CI alone"
-    definition = ("--agent-id", "receipts-agent", "--agent-version", "abc")
-    assert planned(*asked, "--kafka", "127.0.0.1:7", *definition).exit_code == 0
-    skip = read_skip({"event_id": event_id(sent[0]), **sent[0]})
+    assert all(entry.items() >= {**about, "approved_by": "@owner"}.items() for entry in entries)
+    assert [entry["kind"] for entry in entries] == ["gate_skip", "baseline_shift", "enforcement"]
+    assert [entry.get("judges") for entry in entries] == [None, ["brevity"], ["brevity"]]
+    whole = {"event_id": event_id(entries[0]), **entries[0]}
+    skip = read_skip(whole)
     assert skip is not None, "what is published is what a rollout's gate reads"
     assert skip.gate == ("pre_ramp", "receipts-agent", "abc")
-    assert "both" in str(planned(*asked, *definition[:2]).exception)
+    assert read_skip({"event_id": event_id(entries[2]), **entries[2]}) is not None
+    assert report(entries, Quarter.of("2026-Q4"))["by_kind"] == dict.fromkeys(KINDS, 1)
+    definition = ("--agent-id", "receipts-agent")
+    assert "both" in str(planned("--audit", audit, *definition).exception)
 
 
-def test_what_the_command_line_says_of_a_pull_request_overrides_nothing(tmp_path: Path) -> None:
-    """Labels and description of an event, or of whoever writes the command, are nobody's approval."""
-    description, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
-    description.write_text(filled())
-    said = ("--label", "eval-skip-pre-ramp", "--description", description)
-    result = planned(*said, "--audit", audit, "--json")
+def test_what_nobody_signed_off_reaches_no_audit(host: FakeGitHub, tmp_path: Path, merge: str) -> None:
+    audit = tmp_path / "audit.jsonl"
+    host.says(filled(), "eval-skip-pre-ramp")
+    host.merges(merge)
+    host.pull["latestOpinionatedReviews"]["nodes"] = []
+    result = planned("--audit", audit, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_ramp", "pre_full"]
-    assert "nobody was asked who approved it" in result.stderr
-    assert not audit.exists()
-    assert "leave --description" in str(planned(*said, *ON_GITHUB).exception)
+    for wrong in ("merged without an approval", "no label eval-enforcement-override"):
+        assert wrong in result.stderr
+    assert audit.read_text() == ""
 
 
-def test_a_refused_override_ends_with_1_and_its_gate_runs() -> None:
-    result = CliRunner().invoke(app, ["gate", "plan", "--changed", RULE, "--label", "eval-skip-pre-full", "--json"])
+def test_an_open_pull_request_is_told_what_its_overrides_lack(host: FakeGitHub, merge: str) -> None:
+    host.says(filled(), "eval-skip-pre-ramp", "eval-enforcement-override")
+    host.pull["latestOpinionatedReviews"]["nodes"] = []
+    waiting = planned("--json")
+    assert waiting.exit_code == 0, waiting.output
+    told = json.loads(waiting.stdout)
+    assert (told["gates"], [one["milestone"] for one in told["skipped"]]) == (
+        ["pre_merge", "pre_ramp", "pre_full"], ["pre_ramp"]
+    )  # fmt: skip
+    assert "from the merge on" in " ".join(planned().stdout.split())
+    host.pull["baseRef"] = None
+    result = planned("--json")
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_ramp", "pre_full"]
+    assert len(json.loads(result.stdout)["refused"]) == 3

@@ -12,12 +12,13 @@ from evalcore.gates.evaluate import evaluate_gate
 from evalcore.gates.history import History
 from evalcore.gates.skips import GateSkip, SkippedGate, Skips, read_skip
 from evalcore.gates.verdict import as_json
-from schemas.judges import Milestone
+from schemas.judges import Enforcement, Milestone
 from schemas.manifests import LONGEST_OVERRIDE
 from schemas.publish.examples import EXAMPLES
 from schemas.verdicts import Action, Code, GateVerdict, Verdict, VerdictLevel
 from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
 from tests.unit.evalcore.gates.gate_items import Model
+from tests.unit.evalcore.registry.registry_disk import built
 
 TODAY = NOW.date()
 APPENDED = round(NOW.timestamp() * 1_000)
@@ -39,7 +40,7 @@ def skip(**changes: Any) -> GateSkip:
 
 def stepped(scores: dict[str, float] | None = None, scripted: Scripted | None = None, **changes: Any) -> Verdict:
     made = scripted or Scripted(scores=scores or {})
-    made.skip = skip(**changes)
+    made.held.append(skip(**changes))
     return verdict(made)
 
 
@@ -101,7 +102,6 @@ OTHERS = {
 
 @pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
 def test_a_skip_of_anything_else_skips_nothing_on_the_stream(changes: dict[str, Any]) -> None:
-    """Also where what remembers overrides hands out a wrong one."""
     found = stepped(LOW, **changes)
     assert found.verdict is VerdictLevel.FAIL
     assert codes(found) == {Code.FLOOR_BREACH}
@@ -139,6 +139,9 @@ def test_a_skip_holds_to_the_end_of_its_day_and_for_as_long_as_an_override_may(d
         {"agent_version": ""},
         {"approved_by": ""},
         {"approved_by": "@Writer"},
+        {"approved_by": " , @Writer"},
+        {"kind": "enforcement", "judges": ["ux_quality"], "milestone": "pre_merge"},
+        {"kind": "enforcement", "judges": ["ux_quality"], "approved_by": "writer"},
         {"author": ""},
         {"expires": "soon"},
         {"expires": 20261130},
@@ -194,7 +197,7 @@ def test_the_step_after_a_skipped_gate_finds_it_and_a_failed_one_stands_in_its_w
 
 
 def test_a_jump_to_100_skips_only_the_gate_that_the_override_names() -> None:
-    scripted = Scripted(scores=LOW, skip=skip())
+    scripted = Scripted(scores=LOW, held=[skip()])
     found = verdict(scripted, to_percent=100)
     ramp, full = found.gates
     assert (ramp.verdict, full.verdict, found.milestone) == (VerdictLevel.WARN, VerdictLevel.FAIL, PRE_FULL)
@@ -211,3 +214,43 @@ def test_an_override_dated_ahead_of_when_it_was_appended_skips_no_gate(ahead: ti
 
 def test_an_override_without_a_zone_in_its_time_skips_no_gate() -> None:
     assert read_skip(record(at=NOW.replace(tzinfo=None).isoformat())) is None
+
+
+LOOSER = """overrides:
+- {judge: helpfulness, milestone: pre_ramp, enforcement: warn, pull_request: '#12', justification: new cards,
+   approved_on: 2026-11-20, expires: 2026-12-20}
+"""
+WARNS = {"rules/helpfulness.yaml": "{enforcement: {pre_ramp: warn}}", "enforcement-overrides.yaml": LOOSER}
+
+
+@pytest.mark.parametrize(
+    ("log", "enforced"),
+    [
+        ({}, "warn"),
+        ({"vertical": "shop"}, "warn"),
+        ({"vertical": "travel"}, "block"),
+        ({"milestone": "pre_full"}, "block"),
+        ({"judges": ["brevity"]}, "block"),
+        ({"judges": ["helpfulness", "brevity"]}, "block"),
+        ({"kind": "baseline_shift"}, "block"),
+        ({"expires": (TODAY - timedelta(days=1)).isoformat()}, "block"),
+        ({"approved_by": "@writer"}, "block"),
+        (None, "block"),
+    ],
+    ids=str,
+)
+def test_pc5_5_2_an_exception_to_enforcement_holds_nowhere_until_the_central_log_has_it(
+    log: dict[str, Any] | None, enforced: str
+) -> None:
+    """PC5 §5.2, §5.5: whoever the file names. A rollout's gate asks the log for judge, gate and vertical."""
+    shop, known = built(WARNS), Skips()
+    assert shop.judge("helpfulness", "shop").enforcement[PRE_RAMP] is Enforcement.WARN, "by its file"
+    if log is not None:
+        known.add(record(**{"kind": "enforcement", "judges": ["helpfulness"], "agent_id": "", **log}), APPENDED)
+    said = {"metadata": {"vertical": "shop"}, "input": "hi", "output": "ho"}
+    found = evaluate_gate(
+        "pre_ramp", [{"trace_id": f"t{number}", **said} for number in range(400)], ["helpfulness"], vertical="shop",
+        registry=shop, model=Model(_low), today=TODAY, skips=known,
+    )  # fmt: skip
+    assert found.per_judge_scores["helpfulness"].enforcement == enforced
+    assert {one.enforcement for name, one in found.per_judge_scores.items() if name != "helpfulness"} == {"block"}

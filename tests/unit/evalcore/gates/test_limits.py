@@ -125,6 +125,6 @@ def test_one_item_has_no_interval() -> None:
 
 @pytest.mark.parametrize(("expires", "holds"), [("2026-11-20", False), ("2026-11-21", True), ("2026-11-22", True)])
 def test_an_override_holds_on_the_day_on_which_it_expires(expires: str, holds: bool) -> None:
-    block = f"judges: [helpfulness]\napproved_by: '@ada'\njustification: known\nexpires: {expires}\n"
+    block = f"judges: [helpfulness]\njustification: known\nexpires: {expires}\n"
     _, why = read_block(SHIFT, f"```{SHIFT}\n{block}```\n", TODAY, "judges")
     assert (not why) is holds, why

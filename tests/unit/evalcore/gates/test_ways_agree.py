@@ -112,6 +112,7 @@ def besides(draw: st.DrawFn) -> Beside:
         shop={milestone: draw(LIMITS) for milestone in Milestone},
         passed=draw(st.booleans()),
         skipped=draw(st.integers(0, 4)) == 2,
+        looser=draw(st.sampled_from((None, True, False))),
         due=draw(st.sampled_from((date(2027, 2, 18), TODAY, TODAY - timedelta(days=1)))),
     )
 

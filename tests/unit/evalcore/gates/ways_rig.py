@@ -27,7 +27,7 @@ from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import RampRequest, named
-from evalcore.gates.skips import GateSkip, SkippedGate, Skips
+from evalcore.gates.skips import SkippedGate, Skips
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer, ItemAnswers, NotApplicable, Scored, Unscored, answer_of, item_hash
 from evalcore.scoring.assignments import task_of
@@ -76,8 +76,8 @@ class Beside:
     """What decides beside the scores. `suspended` judges and the `past` aggregates of each are known to who decides;
     `coverage` is the join's, before a merge there is none. `adjudicated`: what people said of items, by their hashes.
     `shop` is what shop asks of helpfulness. Without `passed` a step's definition has no standing pass of the gate
-    before. `skipped`: an override is known that skips the gate; before a merge it skips nothing. On the day
-    `due` brevity's seed ends."""
+    before. `skipped`: an override is known that skips the gate; before a merge it skips nothing. `looser`: by its file
+    brevity only warns in a rollout, and whether the central log says so, too. On the day `due` its seed ends."""
 
     suspended: tuple[str, ...] = ()
     past: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -86,6 +86,7 @@ class Beside:
     shop: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(Milestone, 0.95))
     passed: bool = True
     skipped: bool = False
+    looser: bool | None = None
     due: date = date(2027, 2, 18)
 
     @property
@@ -112,7 +113,7 @@ class Drawn:
     @property
     def changes(self) -> dict[str, str | None]:
         """The registry: with a candidate where a dataset takes part, and datasets of the drawn size."""
-        size, due = len(self.golden), self.beside.due
+        size, due, warns = len(self.golden), self.beside.due, "block" if self.beside.looser is None else "warn"
         manifest: dict[str, Any] = {
             "dataset": {"items": size},
             "datasets": {"shop": {"name": "shop-eval", "version": 1, "items": size}},
@@ -126,9 +127,11 @@ class Drawn:
             "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.02}",
             "rules/brevity.yaml": "{sampling_rate: 0.5, filter: {field: sub_agent, operator: '!=', value: finder}, "
             f"recalibration_due: {due}, calibration: {{seeded_on: {due - timedelta(days=90)}}}, "
+            f"enforcement: {{pre_ramp: {warns}, pre_full: {warns}}}, "
             "dimensions: {tone: {description: How it sounds., threshold: 4.5}}}",
             "rules/honesty.yaml": CONFIRMING,
             "rules/shop/helpfulness.yaml": json.dumps({"threshold": dict(self.beside.shop), "filter": None}),
+            "enforcement-overrides.yaml": json.dumps({"overrides": [looser(one) for one in (RAMP, FULL)]}),
             "adjudications.yaml": json.dumps({"adjudications": [*self._adjudications()]}),
         }
 
@@ -140,6 +143,14 @@ class Drawn:
                 "justification": "A film.", "pull_request": "https://x/1", "adjudicated_on": "2026-11-20",
                 "expires": "2026-12-20",
             }  # fmt: skip
+
+
+def looser(milestone: Milestone) -> dict[str, Any]:
+    """An entry that lets brevity warn."""
+    return {
+        "judge": "brevity", "milestone": milestone, "enforcement": "warn", "justification": "New cards.",
+        "pull_request": "https://x/1", "approved_on": "2026-11-20", "expires": "2026-12-20",
+    }  # fmt: skip
 
 
 def reply(messages: Any, form: Mapping[str, Any], asked: Counter[str]) -> str:
@@ -194,11 +205,9 @@ def overrides(drawn: Drawn) -> Skips:
     found = Skips()
     if drawn.beside.skipped:
         found.add({**example, **about}, 1_800_000_000_000)
+    if drawn.beside.looser:
+        found.add({**example, **about, "kind": "enforcement", "judges": ["brevity"]}, 1_800_000_000_000)
     return found
-
-
-def skip_of(drawn: Drawn) -> GateSkip | None:
-    return overrides(drawn).of(SkippedGate(drawn.milestone, "a", "v"), TODAY)
 
 
 def known(drawn: Drawn) -> dict[str, Any]:
@@ -223,7 +232,8 @@ def by_evaluate_gate(drawn: Drawn, registry: Registry) -> Verdict:
 def prepared(drawn: Drawn, registry: Registry) -> Gate:
     names, _ = named(drawn.judges, "judges", registry, drawn.vertical)
     items = items_of(drawn.rows, drawn.milestone, registry.manifest["schema"])
-    return prepare(drawn.milestone, items, names, registry, drawn.vertical, skip_of(drawn))
+    skip = overrides(drawn).of(SkippedGate(drawn.milestone, "a", "v"), TODAY)
+    return prepare(drawn.milestone, items, names, registry, drawn.vertical, skip)
 
 
 def by_metrics(drawn: Drawn, registry: Registry) -> Verdict:
@@ -243,7 +253,7 @@ def by_metrics(drawn: Drawn, registry: Registry) -> Verdict:
             part = answer_of(judge, parts[name]) if name in parts else made
             answers.setdefault(f"{judge.id}.{name}", []).append(part)
     floor = registry.gates.coverage_floor if drawn.milestone is not MERGE else None
-    decided = gate.verdict(answers, TODAY, coverage_floor=floor, **known(drawn))
+    decided = gate.verdict(answers, TODAY, coverage_floor=floor, overrides=overrides(drawn), **known(drawn))
     return told(decided.verdict, decided.per_judge_scores, decided.reasons)
 
 
@@ -305,13 +315,13 @@ def by_stream(drawn: Drawn, registry: Registry) -> Verdict:
     )  # fmt: skip
     world, beside = DrawnWorld(drawn), KnownBeside(drawn.beside)
 
-    async def skips(request: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
-        return skip_of(drawn)
+    async def known() -> Skips:
+        return overrides(drawn)
 
     async def decided() -> Any:
         await world.publish()
         scoring = JudgeScoring(Scorer(GateModel(), MemoryScoreCache()), MemoryScoreEvents(), ManualClock())
-        ports: Any = GatePorts(world.samples, scoring, beside, beside, skips=skips)
+        ports: Any = GatePorts(world.samples, scoring, beside, beside, overrides=known)
         return await answer(request, registry, ports, datetime(2026, 11, 21, 12, tzinfo=UTC))
 
     found = asyncio.run(decided())

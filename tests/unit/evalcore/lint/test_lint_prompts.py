@@ -158,7 +158,7 @@ CASES = [
         "vertical-name",
         {
             OVERRIDES: "overrides: [{judge: brevity, vertical: ../shop, milestone: pre_ramp, enforcement: warn, "
-            "pull_request: x, approved_by: x, justification: x, approved_on: 2026-11-20, expires: 2026-11-30}]"
+            "pull_request: x, justification: x, approved_on: 2026-11-20, expires: 2026-11-30}]"
         },
         f"{OVERRIDES}: overrides[0].vertical",
     ),

@@ -46,7 +46,6 @@ def override(milestone: str, **more: str) -> str:
         "milestone": milestone,
         "enforcement": "warn",
         "pull_request": "https://example.com/1",
-        "approved_by": "spec-owner",
         "justification": "A reason.",
         "approved_on": "2026-11-20",
         "expires": "2026-12-20",

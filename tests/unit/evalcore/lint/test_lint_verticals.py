@@ -34,7 +34,6 @@ def override(**fields: str) -> str:
         "milestone": "pre_ramp",
         "enforcement": "warn",
         "pull_request": "https://example.com/1",
-        "approved_by": "spec-owner",
         "justification": "The rubric is being rewritten.",
         "approved_on": "2026-11-20",
         "expires": "2026-12-20",

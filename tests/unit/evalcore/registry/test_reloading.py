@@ -138,7 +138,7 @@ def test_an_override_that_has_ended_ends_in_a_running_process_too(root: Path) ->
     """PC5 §5.2: the files are the same, and what they allowed must not go on. It blocks; the registry goes on serving,
     also in a process that starts now."""
     entry = (
-        "{judge: helpfulness, milestone: pre_ramp, enforcement: warn, pull_request: '#1', approved_by: owner, "
+        "{judge: helpfulness, milestone: pre_ramp, enforcement: warn, pull_request: '#1', "
         "justification: why, approved_on: 2026-11-01, expires: 2026-11-30}"
     )
     written(

@@ -176,7 +176,6 @@ def override(milestone: Milestone, vertical: str | None = None, expires: date = 
         milestone=milestone,
         enforcement=WARN,
         pull_request="#1",
-        approved_by="owner",
         justification="why",
         approved_on=date(2026, 11, 1),
         expires=expires,

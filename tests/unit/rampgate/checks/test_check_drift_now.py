@@ -182,6 +182,7 @@ def test_stored_outputs_may_be_a_file(check: Check, root: Path, tmp_path: Path) 
 def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_vertical_with_a_baseline(
     check: Check, root: Path, model: Running
 ) -> None:
+    """PF-9 FR-13, AC-13: each run of CI leaves a record per judge that programs read, a proposal's too."""
     folder = root.parent
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "check_drift", folder / ".ci")
@@ -189,6 +190,7 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
 
     def script(*words: str) -> subprocess.CompletedProcess[str]:
         settings = {**os.environ, "DRIFT_SEED": "words", "GITHUB_STEP_SUMMARY": str(folder / "summary")}
+        settings["DRIFT_REPORTS"] = str(folder / "reports")
         return subprocess.run(
             [".ci/check_drift", *words],
             cwd=folder,
@@ -206,18 +208,26 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     before = calls(model)
     done = script()
     assert (done.returncode, "no baseline" in done.stderr) == (2, True), "what is missing is told"
-    assert (done.stdout.count("Drift"), calls(model) - before) == (1, 4 * 120), "and what is there is checked"
+    assert calls(model) - before == 4 * 120, "and what is there is checked"
+    assert [file.name for file in (folder / "reports").iterdir()] == ["drift-shop.json"]
     check(*MADE, "--capture", "1")
     before = calls(model)
     done = script()
     assert done.returncode == 1, "of three judges of the vertical nobody can tell"
     assert calls(model) - before == 2 * 4 * 120, "each is asked, the platform's and the vertical's"
-    assert done.stdout.count("Drift") == 2
+    reports = {name: json.loads((folder / "reports" / f"{name}.json").read_text()) for name in ("drift", "drift-shop")}
+    for report in reports.values():
+        fields = {"judge_id", "kl", "threshold", "ceiling_fraction", "floor_fraction", "passed", "reason"}
+        assert len(report["judges"]) == 4
+        assert all(fields <= one.keys() for one in report["judges"])
+    assert [one["passed"] for one in reports["drift-shop"]["judges"]].count(True) == 1
     summary = (folder / "summary").read_text()
     assert summary.count("Drift of judges") == 3
     assert summary.count("Drift of judges of shop") == 2
+    (folder / "reports" / "drift.json").unlink()
     done = script(str(root), "HEAD")
     assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "reports" / "drift.json").read_text())["judges"] == []
 
 
 def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,9 @@ from evalcore.gates.overrides import Approval, PullRequest
 RECORDED = json.loads(Path(__file__).with_name("pull_request.json").read_text())
 HEAD = RECORDED["data"]["repository"]["pullRequest"]["headRefOid"]
 APPROVED = Approval("owner", HEAD, datetime(2026, 11, 20, 9, 12, 44, tzinfo=UTC))
-PULL = PullRequest("example/agents", 12, "writer", HEAD, approvals=(APPROVED,))
+PULL = PullRequest(
+    "example/agents", 12, "writer", HEAD, approvals=(APPROVED,), base="main", reviews_required=1, owners_required=True
+)
 """What the recorded answer says, but for description and labels."""
 
 
@@ -38,6 +40,10 @@ class FakeGitHub:
     def says(self, description: str, *labels: str) -> None:
         self.pull["body"] = description
         self.pull["labels"] = {"nodes": [{"name": label} for label in labels]}
+
+    def merges(self, commit: str) -> None:
+        """The pull request was merged as this commit, after its approvals."""
+        self.pull.update(mergedAt="2026-11-20T09:30:00Z", mergeCommit={"oid": commit})
 
 
 @contextmanager

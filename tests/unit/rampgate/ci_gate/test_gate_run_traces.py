@@ -184,7 +184,6 @@ def test_bad_input_names_what_is_wrong(rig: Traced, tmp_path: Path) -> None:
     assert "did you mean 'brevity'" in refused(*on, "--judges", "brevty")
     assert "the list is empty" in refused(*on, "--judges", " , ")
     assert refused(*on, "--dataset", rig.dataset, "--outputs", rig.outputs).startswith("--dataset, --outputs: not at")
-    assert refused(*on, "--description", rig.dataset).startswith("--description: not at pre_ramp")
     before = ("--outputs", rig.outputs)
     assert refused(*before, "--traces", rig.traces).startswith("--traces: not at pre_merge")
     assert refused(*before, "--judges", "brevity", "--coverage", 1).startswith("--judges, --coverage: not at pre_merge")

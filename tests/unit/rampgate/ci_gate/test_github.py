@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -55,6 +56,31 @@ def test_who_has_left_github_approves_nothing(host: FakeGitHub) -> None:
     host.pull["author"] = None
     found = read(host)
     assert (found.approvals, found.author) == ((), "")
+
+
+RULES = {"nodes": [{"parameters": {"reviews": 2, "owners": False}}, {"parameters": {}}, {"parameters": None}]}
+
+
+@pytest.mark.parametrize(
+    ("branch", "required"),
+    [
+        ({"refUpdateRule": {"reviews": 1, "owners": True}, "rules": None}, (1, True)),
+        ({"refUpdateRule": {"reviews": None, "owners": True}, "rules": RULES}, (2, True)),
+        ({"refUpdateRule": None, "rules": RULES}, (2, False)),
+        ({"refUpdateRule": {"reviews": 0, "owners": None}, "rules": {"nodes": []}}, (0, False)),
+        ({"refUpdateRule": None, "rules": None}, (0, False)),
+        (None, (0, False)),
+    ],
+)
+def test_pc5_5_5_a_branch_requires_what_its_protection_or_a_ruleset_does(
+    host: FakeGitHub, branch: Any, required: tuple[int, bool]
+) -> None:
+    host.pull["baseRef"] = branch
+    found = read(host)
+    assert (found.base, found.reviews_required, found.owners_required) == ("main", *required)
+    assert (found.merged_as, found.merged_at) == ("", None)
+    host.merges("c" * 40)
+    assert (read(host).merged_as, read(host).merged_at) == ("c" * 40, datetime(2026, 11, 20, 9, 30, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("status", [401, 403])

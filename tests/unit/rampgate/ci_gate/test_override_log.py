@@ -52,6 +52,11 @@ def test_a_quarter_shows_who_asked_for_and_allowed_how_many_overrides(tmp_path: 
     assert found["by_approver"] == {"owner": 3}
     assert found["by_pair"] == {"writer owner": 2, "other owner": 1}
     assert [one["pull_request"] for one in found["overrides"]] == ["#12", "#12", "#13"]
+    loose = entry(kind="enforcement", judges=["ux_quality"], vertical="receipts", approved_by="@owner, @Second")
+    both = report([entry(), SHIFT, loose, {**loose, "vertical": "travel"}, loose], Quarter.of("2026-Q4"))
+    assert both["by_kind"] == {"enforcement": 2, "gate_skip": 1, "baseline_shift": 1}, "all three kinds"
+    assert both["by_approver"] == {"owner": 4, "second": 2}, "each of who reviewed"
+    assert both["by_pair"] == {"writer owner": 3, "writer second": 2, "other owner": 1}
     shown = reported("--quarter", "2026-q4", "--audit", files[0])
     assert "2 overrides in 2026-Q4" in shown.stdout
 
