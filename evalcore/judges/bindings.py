@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,7 +22,8 @@ CONTEXTS: tuple[Context, ...] = ("offline", "online", "playground")
 NAMES: Final = tuple(TraceLayout.model_fields)
 PLAIN: Final = TraceLayout()
 """The layout of a vertical that states none."""
-_SPEAKS: Final = {"question": "input", "answer": "output"}
+SAID: Final = {"question": "input", "answer": "output"}
+"""Names that every judge reads, and the fields in which most traces have them."""
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _PART = re.compile(r"([A-Za-z_][\w-]*)|\[(-?\d+)\]")
 
@@ -61,12 +62,23 @@ def _named(name: str, trace: Any, layout: TraceLayout) -> Any:
     return found
 
 
+def unreadable(trace: Any, layout: TraceLayout, names: Iterable[str] = SAID) -> dict[str, str]:
+    """Returns by name why judges can't read it in the trace; empty where they can read all of `names`."""
+    found = {}
+    for name in names:
+        try:
+            resolve(name, trace, layout)
+        except Unbound as error:
+            found[name] = str(error)
+    return found
+
+
 def place(path: str, trace: Mapping[str, Any], layout: TraceLayout) -> str:
     """Returns the dotted path that a rule's path means in this trace. Raises Unbound."""
     if path not in NAMES:
         return path
     stated: str | None = getattr(layout, path)
-    root = _SPEAKS.get(path, "")
+    root = SAID.get(path, "")
     if stated is not None:  # a candidate may give plain text where traces have more around it
         return root if str(parts(stated)[0][0]) == root and isinstance(trace.get(root), str) else stated
     if path == "context":
