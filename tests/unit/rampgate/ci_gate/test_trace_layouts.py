@@ -200,7 +200,7 @@ def test_canaries_are_planted_where_the_layout_says() -> None:
     assert made["output"]["model"] == "m"
 
 
-async def test_pf9_11_a_metric_counts_by_vertical_the_traces_that_judges_cannot_read() -> None:
+async def test_pf9_fr11_a_metric_counts_by_vertical_the_traces_that_judges_cannot_read() -> None:
     """Before any gate, whether or not a model is configured: as each record comes."""
     world, metrics = World(), Metrics()
     world.policy = Policy(layouts={"shopping": TraceLayout(question="input.query", answer="output.reply.text")})
