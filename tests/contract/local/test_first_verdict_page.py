@@ -40,7 +40,7 @@ def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(tmp_path: Pat
         )
     said = (tmp_path / "out").read_text()
     assert done.returncode == 0, said
-    assert "judges read question from input.query, answer from output.reply.text" in said
+    assert "judges can read all of the 2 traces" in said
     assert "pre_merge: pass" in said
     assert "failed with 1" in said
     found = {name: json.loads((tmp_path / "evals" / f"{name}.json").read_text()) for name in ("good", "bad", "ramp")}

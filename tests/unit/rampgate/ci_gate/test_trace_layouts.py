@@ -230,24 +230,24 @@ async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureF
     ).unreadable == {}
 
 
-def test_pf9_fr8_the_scaffold_reads_a_sample_and_proposes_the_layout(tmp_path: Path) -> None:
+def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_path: Path) -> None:
     configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
-    ours = {
-        "input": {"query": "Where is my parcel?", "locale": "en"},
-        "output": {"id": "m", "reply": {"text": "There."}},
-    }
+    scaffold = ("vertical", "scaffold", "shop", "--from", str(sample))
     jsonl(
-        sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)), {**trace(3), "input": "q", "output": "a"}
+        sample, *({**trace(n), **OURS, "tool_calls": []} for n in range(3)), {**trace(3), "input": "q", "output": "a"}
     )
-    made = run(configs, "vertical", "scaffold", "shop", "--from", str(sample))
+    made = run(configs, *scaffold)
     assert made.code == 1
-    assert "unreadable tools in 1 of 4" in made.out
-    assert "trace: {question: input.query, answer: output.reply.text}" in (configs / "verticals/shop.yaml").read_text()
-    jsonl(sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)))
-    again = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
-    assert (again.code, again.json["outcome"], again.json["sample"]["unreadable"]) == (0, "exists", {})
+    for name, count in (("question", 3), ("answer", 3), ("tools", 1)):
+        assert f"judges can't read {name} in {count} of 4 traces: " in made.out
+    assert "context" not in made.out, "no judge of the vertical reads it"
+    with (configs / "verticals/shop.yaml").open("a") as file:
+        file.write("trace: {question: input.query, answer: output.reply.text}\n")
+    jsonl(sample, *({**trace(n), **OURS, "tool_calls": []} for n in range(3)))
+    again = run(configs, *scaffold, "--json")
+    assert (again.code, again.json["outcome"], again.json["sample"]) == (0, "exists", {"traces": 3, "unreadable": {}})
     edit(configs / "verticals/shop.yaml", "output.reply.text", "output.said")
-    wrong = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
+    wrong = run(configs, *scaffold, "--json")
     assert (wrong.code, wrong.json["sample"]["unreadable"]["answer"]["traces"]) == (1, 3)
     assert "output has no 'said'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
     assert run(configs, "vertical", "scaffold", "shop").code == 1
