@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalcore.framing import template
-from evalcore.judges.bindings import NAMES
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
 from schemas.verticals import TraceLayout
@@ -177,7 +176,7 @@ def _written(path: str, judge: Judge, vertical: str) -> str:
     """Returns a binding for Opik, whose rules look in one place: where the vertical says, else in messages. Raises
     Inexpressible."""
     layout = judge.layouts.get(vertical, _MESSAGES)
-    found: str | None = getattr(layout, path) or getattr(_MESSAGES, path) if path in NAMES else path
+    found: str | None = getattr(layout, path) or getattr(_MESSAGES, path) if path in TraceLayout.model_fields else path
     if found is None:
         raise Inexpressible(f"it reads {path}, and {vertical} does not say where: state `trace: {{{path}: PATH}}`")
     return found

@@ -36,7 +36,7 @@ NAMED = "{variables: {online: {input: question, output: answer}}}"
 TOOLED = "{variables: {online: {input: question, output: answer, calls: tools, facts: context}}}"
 RULES = {f"rules/{name}.yaml": NAMED for name in ("helpfulness", "brevity", "refusal", "honesty")}
 SHOP = {"verticals/shop.yaml": "{trace: {question: input.query, answer: output.reply.text}}"}
-OURS = {"input": {"query": "how?"}, "output": {"reply": {"text": "so #quality:1"}, "model": "m"}}
+OURS: dict[str, Any] = {"input": {"query": "how?"}, "output": {"reply": {"text": "so #quality:1"}, "model": "m"}}
 """A trace of the shop's layout."""
 PARTS = [{"type": "text", "text": "a secret"}, {"type": "tool_use"}, {"type": "text", "text": "so #quality:1"}]
 
@@ -204,7 +204,7 @@ async def test_pf9_fr11_a_metric_counts_by_vertical_the_traces_that_judges_canno
     """Before any gate, whether or not a model is configured: as each record comes."""
     world, metrics = World(), Metrics()
     world.policy = Policy(layouts={"shopping": TraceLayout(question="input.query", answer="output.reply.text")})
-    fields = [OURS, {"input": "q", "output": "a"}, {"input": {"query": "q"}, "output": {"said": "a"}}, {"input": {}}]
+    fields: list[dict[str, Any]] = [OURS, {"input": "q", "output": "a"}, {"input": {"query": "q"}, "output": {"said": "a"}}, {"input": {}}]
     events = [sent(f"r{n}", **one) for n, one in enumerate(fields)]
     events += [sent("r8", vertical="made up", **OURS), {**sent("r9", **OURS, vertical="travel"), "ended_at": None}]
     metrics.observe_report(await world.tell(Kind.TRACE, *events), registered=["shopping"])
