@@ -204,7 +204,12 @@ async def test_pf9_fr11_a_metric_counts_by_vertical_the_traces_that_judges_canno
     """Before any gate, whether or not a model is configured: as each record comes."""
     world, metrics = World(), Metrics()
     world.policy = Policy(layouts={"shopping": TraceLayout(question="input.query", answer="output.reply.text")})
-    fields: list[dict[str, Any]] = [OURS, {"input": "q", "output": "a"}, {"input": {"query": "q"}, "output": {"said": "a"}}, {"input": {}}]
+    fields: list[dict[str, Any]] = [
+        OURS,
+        {"input": "q", "output": "a"},
+        {"input": {"query": "q"}, "output": {"said": "a"}},
+        {"input": {}},
+    ]
     events = [sent(f"r{n}", **one) for n, one in enumerate(fields)]
     events += [sent("r8", vertical="made up", **OURS), {**sent("r9", **OURS, vertical="travel"), "ended_at": None}]
     metrics.observe_report(await world.tell(Kind.TRACE, *events), registered=["shopping"])
@@ -246,8 +251,12 @@ def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_pat
     jsonl(sample, *({**trace(n), **OURS, "tool_calls": []} for n in range(3)))
     again = run(configs, *scaffold, "--json")
     assert (again.code, again.json["outcome"], again.json["sample"]) == (0, "exists", {"traces": 3, "unreadable": {}})
-    edit(configs / "verticals/shop.yaml", "output.reply.text", "output.said")
+    edit(
+        configs / "verticals/shop.yaml",
+        "\ntrace: {question: input.query, answer: output.reply",
+        "\ntrace: {answer: output",
+    )
     wrong = run(configs, *scaffold, "--json")
     assert (wrong.code, wrong.json["sample"]["unreadable"]["answer"]["traces"]) == (1, 3)
-    assert "output has no 'said'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
+    assert "output has no 'text'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
     assert run(configs, "vertical", "scaffold", "shop").code == 1
