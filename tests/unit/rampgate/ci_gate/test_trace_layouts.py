@@ -60,6 +60,10 @@ def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig
     assert missing(gate(rig)) == {(0, 0)}
     rig.written(**OURS, metadata={"vertical": "travel", "category": "general_qa"})
     assert missing(gate(rig, code=1)) == {(TRACES, TRACES)}, "what the shop states is the shop's"
+    travels = {"input": "how?", "output": {"content": "so #quality:1"}}
+    mixed = [(OURS, "shop"), (travels, "travel")]
+    jsonl(rig.traces, *({**trace(n, vertical=mixed[n % 2][1]), **mixed[n % 2][0]} for n in range(TRACES)))
+    assert missing(gate(rig)) == {(0, 0)}, "of a gate without a vertical each trace says which layout is its"
 
 
 def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Traced) -> None:
