@@ -7,11 +7,12 @@ valid as they are and that the vertical fills in.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
+from evalcore.judges.bindings import NAMES, PLAIN, unreadable
 from evalcore.lint.categories import known as known_categories
 from evalcore.lint.provenance import LONGEST
 from evalcore.registry.files import AGREEMENT, EXTENSION, SELECTION, VERTICALS, RegistryFiles
@@ -95,6 +96,17 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
         judges=_judges(wanted, files, archetype),
         ticket=wanted.ticket or f"PLT-XXXX-{wanted.name}-bootstrap",
     )
+
+
+def unread(start: Start, sample: Sequence[Mapping[str, Any]], files: RegistryFiles) -> dict[str, list[str]]:
+    """Returns for each name that the vertical's judges read why it can't be read, once for each trace of the sample."""
+    judges = [rule.model for name, rule in files.rules.items() if rule.model.safety or name in start.judges]
+    names = [name for name in NAMES if any(name in rule.variables.online.values() for rule in judges)]
+    found: dict[str, list[str]] = {}
+    for trace in sample:
+        for name, why in unreadable(trace, files.layouts.get(start.name, PLAIN), names).items():
+            found.setdefault(name, []).append(why)
+    return found
 
 
 def verticals(files: RegistryFiles) -> set[str]:
@@ -229,6 +241,8 @@ workspace: {as_text(start.workspace)}
 # api_key_file: a file with the project's own key, where it has one (default: RAMPGATE_OPIK_API_KEY_FILE)
 # live_judge: opik, where Opik's own rules judge the live turns (default: rampgate)
 reroll_window_seconds: 300
+# Where its traces hold what judges read, where that is not plain text, `{{content}}` or the last of messages:
+# trace: {{question: input.query, answer: output.reply.text}}
 """
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from evalcore.framing import template
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
+from schemas.verticals import TraceLayout
 
 __all__ = [
     "LLM_JUDGE", "METADATA", "Inexpressible", "LeftAlone", "OpikRule", "OutputField", "Plan", "TraceFilter", "Update",
@@ -37,6 +38,12 @@ _NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
 LONGEST_NAME = 150
 _OWN_TEMPERATURE = re.compile(r"(?:[\w.-]+/)*(?:gpt-5|o[1-9](?![a-z]))")
 """OpenAI's reasoning models, which refuse every temperature but 1: Opik sends them what the rule says."""
+_MESSAGES = TraceLayout(
+    question="input.messages[-1].content",
+    answer="output.messages[-1].content[-1].text",
+    context="input.context",
+    tools="output.messages",
+)
 _RATE_DIGITS = 1e-5
 """Opik keeps a rule's rate in a column of single precision."""
 
@@ -144,7 +151,7 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
     """Returns the rule of a judge in Opik; disabled where Opik's filters can't say when it fires."""
     rule = judge.rule
     filters, unsaid = fires_on(judge)
-    online = rule.variables.online
+    online = {name: _written(path, judge, vertical) for name, path in rule.variables.online.items()}
     names = tuple({**rule.variables.offline, **online, **rule.variables.playground})
     low, high = judge.score_range
     scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
@@ -171,6 +178,14 @@ def fires_on(judge: Judge) -> tuple[tuple[TraceFilter, ...], str]:
     if judge.sub_agents and not judge.safety and not _of_one_agent(judge.filter):
         return filters, f"it is for {', '.join(judge.rule.applies_to)} (applies_to), which Opik's filters can't say"
     return filters, ""
+
+
+def _written(path: str, judge: Judge, vertical: str) -> str:
+    """Returns a binding for Opik, whose rules look in one place: where the vertical says, else in messages."""
+    if path not in TraceLayout.model_fields:
+        return path
+    found: str = getattr(judge.layouts.get(vertical, _MESSAGES), path) or getattr(_MESSAGES, path)
+    return found
 
 
 def carried(judge: Judge, vertical: str) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os.path
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -15,7 +16,7 @@ from evalcore.registry import disk
 from evalcore.registry.files import RegistryFiles, Tree, assemble
 from evalcore.registry.judge import view
 from evalcore.registry.thresholds import ThresholdTypeError
-from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start
+from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start, unread
 from evalcore.validation import checked
 from evalcore.yaml.findings import Finding, Severity
 from rampgate.cli.jobs.registry.findings import as_dict, show_findings
@@ -25,8 +26,11 @@ from rampgate.registry.file_writer import create_files
 from schemas.judges import Classification
 
 
-def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool) -> int:
-    """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them."""
+def scaffold(
+    wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool, sample: Sequence[Mapping[str, Any]] = ()
+) -> int:
+    """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them; of
+    a sample where judges can't read all of it."""
     root = root_of(configs)
     tree, today = tree_of(root), disk.today()
     files, _ = assemble(tree, today)
@@ -45,8 +49,9 @@ def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool)
         except OSError as error:
             raise Failure(f"{error.filename}: can't be written: {error.strerror}; nothing was left behind") from error
     outcome = "exists" if not missing else "refused" if broken else "would_write" if dry_run else "written"
-    _tell(root, chosen, outcome, missing, there, findings, as_json)
-    return 1 if outcome in ("exists", "refused") else 0
+    unreadable = unread(chosen, sample, files)
+    _tell(root, chosen, outcome, missing, there, findings, as_json, len(sample), unreadable)
+    return int(bool(unreadable) or outcome == "refused" or (outcome == "exists" and not sample))
 
 
 def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
@@ -88,6 +93,8 @@ def _tell(
     there: Iterable[str],
     findings: list[Finding],
     as_json: bool,
+    traces: int,
+    unreadable: Mapping[str, list[str]],
 ) -> None:
     kept = sorted(_path(root, name).as_posix() for name in there)
     if as_json:
@@ -100,6 +107,10 @@ def _tell(
                 "outcome": outcome,
                 "files": {_path(root, name).as_posix(): text for name, text in missing.items()},
                 "kept": kept,
+                "sample": {
+                    "traces": traces,
+                    "unreadable": {name: {"traces": len(why), "why": why[0]} for name, why in unreadable.items()},
+                },
                 **by_level,
             }
         )
@@ -112,6 +123,11 @@ def _tell(
         lines.append(f"vertical {chosen.name} exists already; nothing was written")
     if outcome == "refused":
         lines.append("the registry would not be valid with these files; nothing was written")
+    if traces and not unreadable:
+        lines.append(f"judges can read all of the {traces} traces")
+    lines += [
+        f"judges can't read {name} in {len(why)} of {traces} traces: {why[0]}" for name, why in unreadable.items()
+    ]
     if outcome == "written":
         lines += _next(chosen)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
