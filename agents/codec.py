@@ -38,6 +38,7 @@ class SignalEvent(msgspec.Struct, gc=False):
 
 class TraceFacts(msgspec.Struct, gc=False):
     """What the join needs of a trace. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
+    `readable`: judges can read question and answer, where the trace has ended and its record has both.
     `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there. `came` and
     `names`: as in `agents.join.versions`, where `names` is empty until the trace is placed (`agents.newcomers`)."""
 
@@ -59,6 +60,7 @@ class TraceFacts(msgspec.Struct, gc=False):
     production: bool = False
     came: int = 0
     names: bytes = b""
+    readable: bool = True
 
 
 ItemT = TypeVar("ItemT")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from schemas.verticals import TraceLayout
+
 
 @dataclass(frozen=True)
 class Attributes:
@@ -33,6 +35,7 @@ class Policy:
     doubt: int = 480_000
     reroll_window: int = 300_000
     reroll_windows: Mapping[str, int] = field(default_factory=dict)
+    layouts: Mapping[str, TraceLayout] = field(default_factory=dict)
     max_record_bytes: int = 1_000_000
     attributes: Attributes = Attributes()
     own_key: bytes = field(default=b"", repr=False)

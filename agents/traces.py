@@ -20,6 +20,7 @@ from agents.keys import turn_key
 from agents.own_calls import claimed, is_own
 from agents.policy import Policy
 from agents.ports import Ports
+from evalcore.judges.bindings import PLAIN, unreadable
 from schemas.dead_letters import Record
 from schemas.events import TRACES, TraceEvent
 from schemas.outcomes import Cause, FilterReason, Kind, State
@@ -65,6 +66,10 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             agent_version=short(metadata.get("agent_version"), "metadata.agent_version"),
             production=(metadata.get("environment") or "").lower() in PRODUCTION,
             came=Came.RUNNING if event["ended_at"] is None else Came.POOLED,
+            readable=event["ended_at"] is None
+            or event.get("input") is None
+            or event.get("output") is None
+            or not unreadable(event, policy.layouts.get(metadata.get("vertical") or "", PLAIN)),
         )
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
@@ -153,11 +158,13 @@ def short(text: str | None, field: str) -> str:
 async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> list[MergeResult]:
     """Merge each trace into its turn, and give the turn its place in the pools. A trace without judge scores is looked
     at again while judges may still run."""
-    out, now, change = [], context.now, context.change
+    out, now, change, unread = [], context.now, context.change, context.report.unreadable
     change.sets |= await ports.newcomers.place([*items, *context.lost], ports.store, now, context.policy.lookback)
     for facts in sorted([*items, *context.lost], key=index_of) if context.lost else items:
         snapshot = context.turns[facts.response_id]
         turn = snapshot.turn
+        if not facts.readable:
+            unread[facts.vertical] = unread.get(facts.vertical, 0) + 1
         before = standing_of(turn, facts.names)
         if not facts.trace:
             changed = merge_lost(turn, facts)

@@ -122,7 +122,8 @@ class Queries:
 
     async def _view(self, response_id: str) -> TurnView:
         async with self._searching:
-            return await view_turn(response_id, self._parts.store, self._parts.opik.traces)
+            parts = self._parts
+            return await view_turn(response_id, parts.store, parts.opik.traces, parts.policy.layouts)
 
     async def _record_read(self, caller: str, response_id: str, view: TurnView | None) -> None:
         found = [response_id] if view is not None else []

@@ -149,6 +149,7 @@ def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:
         doubt=ms(settings.opik_doubt_seconds),
         reroll_window=ms(settings.reroll_window_seconds),
         reroll_windows={v.name: ms(v.reroll_window_seconds) for v in verticals.values()},
+        layouts={v.name: v.trace for v in verticals.values()},
         max_record_bytes=settings.max_record_bytes,
         attributes=Attributes(
             settings.attribute_message_id,

@@ -100,7 +100,8 @@ class PooledView(Answer):
 class TurnView(Answer):
     """PF-9 §5.10's joined view of a turn. `feedback_scores` has the user's signals only, `judge_scores` the judges';
     `trace` is the trace as Opik returns it. None where the trace's metadata lacks the key. Only a read for `eval`,
-    which is audited, has the words of user, agent and judges: the whole `trace`, `frames`, the judges' reasons."""
+    which is audited, has the words of user, agent and judges: the whole `trace`, `frames`, the judges' reasons.
+    `unreadable`: why judges can't read the question or the answer; empty where they can."""
 
     response_id: str
     user_id: str | None = None
@@ -115,6 +116,7 @@ class TurnView(Answer):
     feedback_scores: dict[str, float] = {}
     judge_scores: list[JudgeOpinion] = []
     pools: list[PooledView] = []
+    unreadable: dict[str, str] = {}
     trace: dict[str, Any] = {}
     frames: list[Any] = []
 

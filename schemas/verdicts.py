@@ -29,6 +29,7 @@ class Code(StrEnum):
     REGRESSED = "regressed"
     INSUFFICIENT_SAMPLE = "insufficient_sample"
     JUDGE_UNAVAILABLE = "judge_unavailable"
+    UNREADABLE_ITEM = "unreadable_item"
     COVERAGE_TOO_LOW = "coverage_too_low"
     TOO_FEW_APPLICABLE = "too_few_applicable"
     SAMPLE_INCOMPLETE = "sample_incomplete"
@@ -94,7 +95,8 @@ class JudgeScore:
     """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
 
     `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
-    `n` items, `unscored` of them without an answer; items that are not applicable are left out. `judged_cut` items,
+    `n` items, `unscored` of them without an answer, of which `unreadable` lack what the judge reads; items that are not
+    applicable are left out. `judged_cut` items,
     scored or not applicable, were judged on a text whose middle the judge was not shown. `baseline` is the mean of the
     last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the judge
     passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again` items
@@ -140,6 +142,7 @@ class JudgeScore:
     compared: Compared | None = None
     p_value: float | None = None
     items_needed: int | None = None
+    unreadable: int = 0
 
 
 @dataclass(frozen=True)

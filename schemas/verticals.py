@@ -1,4 +1,5 @@
-"""A registered vertical: whose Opik project its turns live in, and its own reroll window (PF-9 §5.5, §5.4)."""
+"""A registered vertical: whose Opik project its turns live in, how its traces are laid out, and its own reroll window
+(PF-9 §5.5, §5.4; PC5 AC-9)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictStr
 
+from schemas import files
 from schemas.files import FileModel, Number, Text
 
 UNREGISTERED = "unregistered"
@@ -19,6 +21,20 @@ def _free(name: str) -> str:
     if name in RESERVED:
         raise ValueError(f"{name} means something else where verticals are named; choose another name")
     return name
+
+
+class TraceLayout(FileModel):
+    """Where a vertical's traces hold what judges read: dotted paths, such as `output.reply.text`. What is not stated is
+    looked for where most traces have it: a plain text, `{content}`, or messages, whose last one counts."""
+
+    question: files.Path | None = None
+    """What the user asked; not stated, looked for in `input`."""
+    answer: files.Path | None = None
+    """What the agent answered; not stated, looked for in `output`."""
+    context: files.Path | None = None
+    """What the agent was given to answer from, such as retrieved documents; not stated, `input.context`."""
+    tools: files.Path | None = None
+    """The calls of tools with their results; not stated, `tool_calls`, else the messages of `output`."""
 
 
 class Vertical(FileModel):
@@ -34,5 +50,7 @@ class Vertical(FileModel):
     """A file with a key of its own for this project; without it the program's key is used."""
     reroll_window_seconds: Annotated[Number, Field(gt=0, le=604_800)] = 300.0
     """How soon the same input again counts as a reroll (PF-9 §5.4); a week at most."""
+    trace: TraceLayout = TraceLayout()
+    """Where its traces hold question, answer, context and tools, the names that rules bind `online`."""
     live_judge: Literal["rampgate", "opik"] = "rampgate"
     """Who judges its live turns; in Opik, synced rules are enabled only for opik."""

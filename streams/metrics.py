@@ -101,6 +101,8 @@ class Metrics(MetricSet):
             label = vertical if vertical in registered else UNREGISTERED
             named = known_as(sub_agent, self.sub_agents), known_as(category, self.categories)
             self.records_written.labels(label, *named, kind).inc(by)
+        for vertical, by in report.unreadable.items():
+            self.unreadable_traces.labels(vertical if vertical in registered else UNREGISTERED).inc(by)
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
         for kind, by in report.late.items():
@@ -156,6 +158,13 @@ class Metrics(MetricSet):
             sub_agent=OPEN,
             category=OPEN,
             signal=tuple(DECLARED),
+        )
+        self.unreadable_traces = self._counter(
+            "rampgate_unreadable_traces_total",
+            "Records of ended traces of which judges can't read the question or the answer, neither where the "
+            "vertical's `trace` says nor as plain text, content or messages; gates fail with unreadable_item. A repeat "
+            "counts again.",
+            vertical=OPEN,
         )
         self.pipeline_lag = self._histogram(
             "eval_correlation_pipeline_lag_seconds",
@@ -553,7 +562,7 @@ def known_as(name: str, registered: Collection[str]) -> str:
 def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
     """Count a gate that ran."""
     undecided = gate.verdict is VerdictLevel.FAIL and any(
-        reason.code is Code.JUDGE_UNAVAILABLE for reason in gate.reasons
+        reason.code in (Code.JUDGE_UNAVAILABLE, Code.UNREADABLE_ITEM) for reason in gate.reasons
     )
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()

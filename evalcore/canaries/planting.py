@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalcore.judges.bindings import Context, parts, resolve
+from evalcore.judges.bindings import Context, layout_of, parts, place, resolve
 from evalcore.registry.judge import Judge
 from evalcore.scoring.items import REFERENCES
 
@@ -17,9 +17,9 @@ def positions(judge: Judge, context: Context, source: Mapping[str, Any]) -> list
     """Returns where in the item a stranger's text stands that the judge reads: the name of a variable, or
     `variable.field` for each field with text in a variable that is no text itself. Raises Unbound."""
     found: dict[str, None] = {}
-    for name, path in getattr(judge.rule.variables, context).items():
+    for name in getattr(judge.rule.variables, context):
         if name not in OURS:
-            value = resolve(path, source)
+            value = resolve(_path(judge, context, source, name), source)
             inner = dict.fromkeys(f"{name}.{field}" for field in _fields(value))
             found |= inner if isinstance(value, (Mapping, list)) else {name: None}
     return list(found)
@@ -29,10 +29,15 @@ def planted(judge: Judge, context: Context, source: Mapping[str, Any], position:
     """Returns a copy of the item with the text before and after what stands at the position: a judge that obeys what
     it reads first, or last, is found alike. Raises Unbound."""
     name, _, field = position.partition(".")
-    path = getattr(judge.rule.variables, context)[name]
+    path = _path(judge, context, source, name)
     here = resolve(path, source)
     made = _with_field(here, field, text) if field else _around(here, text)
     return dict(_replaced(source, [step for step, _ in parts(path)], made))
+
+
+def _path(judge: Judge, context: Context, source: Mapping[str, Any], variable: str) -> str:
+    path: str = getattr(judge.rule.variables, context)[variable]
+    return place(path, source, layout_of(judge, source)) if context == "online" else path
 
 
 def _replaced(value: Any, way: Sequence[str | int], made: Any) -> Any:

@@ -1,7 +1,8 @@
 """The verdict of a gate, from judges' answers and what is known of the sample. Pure (PC5 §5.5; contracts §3).
 
 What could not be scored counts at its worst value. If the gate's verdict would be another one had it been scored best,
-nobody knows the verdict: the gate fails with `judge_unavailable`.
+the verdict is unknown: the gate fails with `judge_unavailable`, or with `unreadable_item` where most of what a judge
+could not score lacks what it reads.
 """
 
 from __future__ import annotations
@@ -254,8 +255,12 @@ def _failed(one: Judged) -> str:
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:
     between = f"{figure(found.worst or 0.0)} and {figure(found.best or 0.0)}"
+    lacking = one.answers.unreadable
     message = f"{name} could not score {_missing(one)}; its score lies between {between}"
-    return Standing(level, Code.JUDGE_UNAVAILABLE, message)
+    if not lacking:
+        return Standing(level, Code.JUDGE_UNAVAILABLE, message)
+    code = Code.UNREADABLE_ITEM if 2 * lacking >= len(one.answers.missing) else Code.JUDGE_UNAVAILABLE
+    return Standing(level, code, f"{message}; {lacking} of them lack what it reads")
 
 
 def _missing(one: Judged) -> str:
@@ -316,6 +321,7 @@ def _score(
         compared=fall.compared if fall else None,
         p_value=fall.p_value if fall else None,
         items_needed=fall.items_needed if fall else None,
+        unreadable=one.answers.unreadable,
     )
 
 

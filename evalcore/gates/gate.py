@@ -19,12 +19,13 @@ from evalcore.gates.golden import firing_on, judges_of
 from evalcore.gates.judged import Judged
 from evalcore.gates.limits import Limits, Past
 from evalcore.gates.skips import GateSkip, skipped
+from evalcore.judges.bindings import vertical_named
 from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, collect
 from evalcore.scoring.applicability import matches
 from evalcore.scoring.assignments import Assignment, assign
-from evalcore.scoring.items import Item, distinct, served, vertical_named
+from evalcore.scoring.items import Item, distinct, served
 from evalcore.yaml.suggestions import UnknownVertical
 from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.manifests import GateDefaults

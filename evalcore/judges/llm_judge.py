@@ -35,7 +35,7 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tok
     if context not in CONTEXTS:
         raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
     rule = judge.rule
-    values = bind(rule.variables, context, source)
+    values = bind(judge, context, source)
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
     rubric = system_text(rule.task_introduction, rule.prompt, tuple(values), tuple(schema["required"]))
     turns = turn_windows(values, judged_tokens) if judge.safety else [turn_json(values, judged_tokens)]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
+from evalcore.judges.bindings import NAMES
 from evalcore.lint.check import Find, Subject
 from evalcore.lint.names import LEGACY, WAY, is_reserved
 from evalcore.registry.files import RegistryFiles
 from evalcore.yaml.findings import Finding
+from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import RuleFile, judge_id
 
@@ -23,10 +26,11 @@ _TRACE = frozenset({
 })  # fmt: skip
 ROOTS = {
     "offline": _TRACE | {"expected_output", "dataset_item", "reference"},
-    "online": _TRACE,
+    "online": _TRACE | set(NAMES),
+    "layout": _TRACE,
     "playground": _TRACE | {"expected_output"},
 }
-"""Names with which the paths of a context may begin."""
+"""Names with which the paths of a context may begin, and those of a vertical's `trace`."""
 
 
 def used(rule: RuleFile) -> set[str]:
@@ -38,6 +42,15 @@ def contexts(rule: RuleFile) -> dict[str, dict[str, str]]:
     """Returns each context's bindings: variable -> path."""
     variables = rule.variables
     return {"offline": variables.offline, "online": variables.online, "playground": variables.playground}
+
+
+def _all_bound(files: RegistryFiles) -> Iterator[tuple[str, Parsed[Any], FieldPath, str, dict[str, str]]]:
+    """Yields (judge or vertical, file, field, context, name -> path) of rules' bindings and verticals' layouts."""
+    for judge, rule in files.rules.items():
+        for context, binding in contexts(rule.model).items():
+            yield judge, rule, ("variables", context), context, binding
+    for vertical, registered in files.registrations.items():
+        yield vertical, registered, ("trace",), "layout", registered.model.trace.model_dump(exclude_none=True)
 
 
 @BINDINGS.error()
@@ -108,43 +121,42 @@ def contexts_bind_alike(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 def binding_of_user_signal(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """No variable reads or is named after a user signal: the prefix `user_signal_` is reserved, and a judge that saw
     the user's verdict could not be compared with it."""
-    for rule in files.rules.values():
-        for context, binding in contexts(rule.model).items():
-            for name, path in binding.items():
-                steps = [re.sub(r"\[.*", "", step) for step in path.split(".")]
-                whole = steps[-1] in ("feedback_scores", "trace") or "feedback_scores[" in path
-                legacy = "feedback_scores" in steps and steps[-1] in LEGACY
-                if whole or legacy or any(map(is_reserved, (name, *steps))):
-                    message = f"{name}: {path} would read user signals, whose prefix user_signal_ PF-9 R-4 reserves"
-                    yield find(rule, ("variables", context, name), message, f"bind something of the turn; {WAY}")
+    for _, file, field, _, binding in _all_bound(files):
+        for name, path in binding.items():
+            steps = [re.sub(r"\[.*", "", step) for step in path.split(".")]
+            whole = steps[-1] in ("feedback_scores", "trace") or "feedback_scores[" in path
+            legacy = "feedback_scores" in steps and steps[-1] in LEGACY
+            if whole or legacy or any(map(is_reserved, (name, *steps))):
+                message = f"{name}: {path} would read user signals, whose prefix user_signal_ PF-9 R-4 reserves"
+                yield find(file, (*field, name), message, f"bind something of the turn; {WAY}")
 
 
 @BINDINGS.error("contracts §3")
 def output_is_the_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """`output` is what the agent said: neither the expected output nor the input."""
-    for judge, rule in files.rules.items():
-        for context, binding in contexts(rule.model).items():
-            path = binding.get("output")
-            if path is None:
-                continue
-            place = ("variables", context, "output")
-            if re.sub(r"\[.*", "", path.rsplit(".", 1)[-1]).startswith(_REFERENCE):
-                message = f"{judge} would judge {path} as if an agent had said it"
-                yield find(rule, place, message, "bind the agent's output")
-            elif path == binding.get("input"):
-                yield find(rule, place, f"input and output of {judge} both read {path}", "bind the agent's output")
+    for whose, file, field, context, binding in _all_bound(files):
+        asked, said = ("question", "answer") if context == "layout" else ("input", "output")
+        path = binding.get(said)
+        if path is None:
+            continue
+        if re.sub(r"\[.*", "", path.rsplit(".", 1)[-1]).startswith(_REFERENCE):
+            message = f"{whose} would judge {path} as if an agent had said it"
+            yield find(file, (*field, said), message, "bind the agent's output")
+        elif path in (binding.get(asked), "question"):
+            yield find(
+                file, (*field, said), f"{asked} and {said} of {whose} both read {path}", "bind the agent's output"
+            )
 
 
 @BINDINGS.warning()
 def binding_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A path begins with something that its context has: a dataset item, a trace, or Opik's playground."""
     items = set(files.manifest.model.schema_) if files.manifest else set()
-    for rule in files.rules.values():
-        for context, binding in contexts(rule.model).items():
-            known = ROOTS[context] | (items if context == "offline" else set())
-            for name, path in binding.items():
-                root = re.split(r"[.\[]", path)[0]
-                if root not in known:
-                    message = f"{context}, there is no {root!r} to read{near_miss(root, known)}"
-                    fix = "begin the path with a field of the item or trace, such as input, output or metadata"
-                    yield find(rule, ("variables", context, name), message, fix)
+    for _, file, field, context, binding in _all_bound(files):
+        known = ROOTS[context] | (items if context == "offline" else set())
+        for name, path in binding.items():
+            root = re.split(r"[.\[]", path)[0]
+            if root not in known:
+                message = f"{context}, there is no {root!r} to read{near_miss(root, known)}"
+                fix = "begin the path with a field of the item or trace, such as input, output or metadata"
+                yield find(file, (*field, name), message, fix)

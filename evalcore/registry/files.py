@@ -34,7 +34,7 @@ from schemas.manifests import (
     ManifestFile,
     OverridesFile,
 )
-from schemas.verticals import Vertical
+from schemas.verticals import TraceLayout, Vertical
 
 MANIFEST: Final = "evaluation_manifest.yaml"
 BASE: Final = "manifest-base.yaml"
@@ -132,6 +132,12 @@ class RegistryFiles:
     def composites(self) -> Mapping[str, Composite]:
         """The manifest's composites; none without a manifest."""
         return self.manifest.model.composites if self.manifest else {}
+
+    @cached_property
+    def layouts(self) -> Mapping[str, TraceLayout]:
+        """Returns how each vertical that says so lays out its traces."""
+        stated = {name: file.model.trace for name, file in self.registrations.items()}
+        return {name: layout for name, layout in stated.items() if layout != TraceLayout()}
 
     def noise_of(self, judge: str, version: str) -> Noise | None:
         """The last measurement of a judge's noise, None where there is none of this version."""

@@ -29,6 +29,7 @@ from schemas.judges import (
 )
 from schemas.manifests import Adjudication
 from schemas.verdicts import JudgeStanding
+from schemas.verticals import TraceLayout
 
 _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
@@ -86,6 +87,9 @@ class Judge:
     """What people said of single items in the place of this version, expired or not."""
     drift: Drift | None = None
     """How far its scores may move between calibrations, and where that limit comes from."""
+    layouts: Mapping[str, TraceLayout] = field(default_factory=dict)
+    """How traces are laid out, by the vertical that they name, of those that state it. No part of `version`: the judge
+    asks the same, of the same texts."""
 
     @property
     def safety(self) -> bool:
@@ -166,6 +170,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
         drift=own.drift if own and own.drift else rule.drift,
+        layouts=files.layouts,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalcore.framing import template
+from evalcore.judges.bindings import NAMES
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
 
@@ -37,6 +38,11 @@ _NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
 LONGEST_NAME = 150
 _OWN_TEMPERATURE = re.compile(r"(?:[\w.-]+/)*(?:gpt-5|o[1-9](?![a-z]))")
 """OpenAI's reasoning models, which refuse every temperature but 1: Opik sends them what the rule says."""
+_MESSAGES = {
+    "question": "input.messages[-1].content",
+    "answer": "output.messages[-1].content[-1].text",
+    "tools": "output.messages",
+}
 _RATE_DIGITS = 1e-5
 """Opik keeps a rule's rate in a column of single precision."""
 
@@ -151,7 +157,7 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
         )
     if len(rule.name) > LONGEST_NAME:
         raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
-    online = rule.variables.online
+    online = {name: _written(path, judge, vertical) for name, path in rule.variables.online.items()}
     names = tuple({**rule.variables.offline, **online, **rule.variables.playground})
     low, high = judge.score_range
     scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
@@ -166,6 +172,15 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
         output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
         filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
     )
+
+
+def _written(path: str, judge: Judge, vertical: str) -> str:
+    """Returns a binding for Opik, whose rules look in one place: where the vertical says, else in messages. Raises
+    Inexpressible."""
+    stated = getattr(judge.layouts.get(vertical), path, None) if path in NAMES else path
+    if stated is None and path not in _MESSAGES:
+        raise Inexpressible(f"it reads {path}, and {vertical} does not say where: state `trace: {{{path}: PATH}}`")
+    return stated or _MESSAGES[path]
 
 
 def carried(judge: Judge, vertical: str) -> dict[str, Any]:

@@ -200,6 +200,7 @@ def config_hash(files: RegistryFiles) -> str:
             "manifest": files.manifest.model.model_dump(mode="json") if files.manifest else None,
             "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
             "verticals": sorted(files.verticals),
+            **({"traces": {name: one.model_dump() for name, one in files.layouts.items()}} if files.layouts else {}),
             **({"adjudications": held} if (held := _held(files)) else {}),
             **({"noise": files.noise.model.model_dump(mode="json")} if files.noise else {}),
             "datasets": {name or "": one.model_dump(mode="json") for name, one in _datasets(files).items()},

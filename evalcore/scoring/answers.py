@@ -58,10 +58,12 @@ class NotApplicable:
 
 @dataclass(frozen=True)
 class Unscored:
-    """An item without a score: the evaluator failed, or answered off the scale."""
+    """An item without a score: the evaluator failed, or answered off the scale. `unreadable`: the item lacks what the
+    judge reads, so that no one was asked."""
 
     reason: str
     weight: float = 1.0
+    unreadable: bool = field(default=False, compare=False)
 
 
 Answer = Scored | NotApplicable | Unscored
@@ -71,7 +73,8 @@ Answer = Scored | NotApplicable | Unscored
 class Answers:
     """One judge's answers over a sample. `values` and `weights` belong together; `missing` holds the weights of
     unscored items, `why` the first reasons. `questioned`: the items that failed, or were asked about again, each with
-    what it counts as; of a BOOLEAN judge alone. `cut`: how many scores and N/As are of an item that was cut."""
+    what it counts as; of a BOOLEAN judge alone. `cut`: how many scores and N/As are of an item that was cut;
+    `unreadable`: how many of the missing ones of an item that lacks what the judge reads."""
 
     values: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
@@ -80,6 +83,7 @@ class Answers:
     why: tuple[str, ...] = ()
     questioned: tuple[tuple[ItemAnswers, float], ...] = ()
     cut: int = 0
+    unreadable: int = 0
 
     @property
     def n(self) -> int:
@@ -94,7 +98,7 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
     values, weights, missing = [], [], []
     why: list[str] = []
     questioned: list[tuple[ItemAnswers, float]] = []
-    not_applicable = cut = 0
+    not_applicable = cut = unreadable = 0
     for answer in answers:
         cut += not isinstance(answer, Unscored) and answer.cut
         if isinstance(answer, NotApplicable):
@@ -103,6 +107,7 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
         weight = answer.weight if math.isfinite(answer.weight) and answer.weight > 0 else 1.0
         if isinstance(answer, Unscored):
             reason = answer.reason
+            unreadable += answer.unreadable
         elif weight != answer.weight:
             reason = f"weight {answer.weight} is no weight"
         elif low <= answer.value <= high:  # NaN fails here too
@@ -117,7 +122,9 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
         missing.append(float(weight))
         if reason not in why and len(why) < REASONS_KEPT:
             why.append(reason)
-    return Answers(tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why), tuple(questioned), cut)
+    return Answers(
+        tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why), tuple(questioned), cut, unreadable
+    )
 
 
 def unconfirmed(judge: Judge, first: Evaluation) -> bool:
@@ -186,7 +193,7 @@ def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False, 
     """Makes a task's judgement of its evaluation, or of the failure that left it unscored. `cut`: the judge was not
     shown all of the item's texts."""
     if isinstance(found, CallFailed):
-        missing = Unscored(found.message, task.weight)
+        missing = Unscored(found.message, task.weight, found.kind is Failure.UNREADABLE)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
     dimensions = {name: answer_of(task.judge, value, task.weight, cut=cut) for name, value in found.dimensions.items()}
     answer = answer_of(task.judge, found.value, task.weight, _about(task, found), cut)
@@ -216,7 +223,7 @@ def item_hash(task: Task) -> str:
     """Returns the hash of all that the judge reads of the item: with another output, input or tool's result it is
     another one. Empty where the item lacks what the judge reads."""
     try:
-        read = bind(task.judge.rule.variables, task.context, task.source)
+        read = bind(task.judge, task.context, task.source)
     except Unbound:
         return ""
     text = json.dumps(read, sort_keys=True, separators=(",", ":"))

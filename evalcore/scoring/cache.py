@@ -15,11 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from evalcore.judges.bindings import layout_of
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
+from schemas.verticals import TraceLayout
 
 log = logging.getLogger(__name__)
 REMEMBERED = 8_192
@@ -34,7 +36,7 @@ SEAL_BYTES = 16
 PURPOSE = b"rampgate judge answer\0"
 K = TypeVar("K")
 V = TypeVar("V")
-_Item = tuple[str, str, str, bytes]
+_Item = tuple[str, str, str, bytes, TraceLayout | None]
 
 
 class ScoreCache(Protocol):
@@ -202,8 +204,9 @@ class RememberedAnswers:
 
 
 def _item(task: Task) -> _Item:
-    # A judge's version is the hash of all of the judge's own that decides a score.
-    return task.judge.id, task.judge.version, task.context, task.digest
+    # A judge's version is the hash of all of the judge's own that decides a score; where a trace's texts are isn't.
+    layout = layout_of(task.judge, task.source) if task.judge.layouts and task.context == "online" else None
+    return task.judge.id, task.judge.version, task.context, task.digest, layout
 
 
 def _put(held: OrderedDict[K, V], key: K, value: V) -> None:

@@ -30,6 +30,8 @@ class Failure(StrEnum):
     OVER_LIMIT = "over_limit"
     """Not asked: the gate has spent what it may."""
     UNBOUND = "unbound"
+    """Not asked: there is nothing to judge, or no model to ask."""
+    UNREADABLE = "unreadable"
     """Not asked: the item lacks what the judge reads."""
     OUT_OF_TIME = "out_of_time"
     """Not asked, or not waited for: the gate's time is over."""

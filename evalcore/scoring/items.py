@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
 
-from evalcore.judges.bindings import Context
+from evalcore.judges.bindings import Context, vertical_named
 from evalcore.scoring.sampling import share
 from schemas.judges import Milestone
 
@@ -157,13 +157,6 @@ def served(items: Iterable[Item], registered: Collection[str]) -> str | None:
         named.setdefault(item.context, set()).add(vertical_named(item.source))
     only, *others = named.get("online") or named.get("offline") or {""}
     return only if not others and only in registered else None
-
-
-def vertical_named(source: Mapping[str, Any]) -> str:
-    """Returns the vertical that a trace or an item names; "" where it names none."""
-    metadata = source.get("metadata")
-    vertical = metadata.get("vertical") if isinstance(metadata, Mapping) else None
-    return vertical if isinstance(vertical, str) else ""
 
 
 def completed(one: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class LLMJudgeMetric(GEval):
     def bind(self, context: Context, source: Mapping[str, Any]) -> dict[str, str]:
         """Returns the prompt's variables, read from a dataset item or trace (PC5 AC-9). Raises
         evalcore.judges.bindings.Unbound."""
-        return bind(self.rule.variables, context, source)
+        return bind(self.judge, context, source)
 
     def messages(self, context: Context, source: Mapping[str, Any]) -> list[Mapping[str, str]]:
         """Returns the messages to the model, of a turn in windows those of the first one: the same rubric in every

@@ -401,7 +401,7 @@ def evaluate(task: Task) -> Evaluation | Prompt | CallFailed:
         if isinstance(found, Evaluation) and found.dimensions.keys() != judge.dimensions.keys():
             raise NoScore(f"{judge.id} is not scored in each of its dimensions {', '.join(judge.dimensions)}")
     except (Unbound, NoScore) as error:
-        return CallFailed(Failure.UNBOUND, str(error))
+        return CallFailed(Failure.UNREADABLE if isinstance(error, Unbound) else Failure.UNBOUND, str(error))
     except Exception as error:
         log.exception("evaluation_failed: %s", judge.id)
         return CallFailed(Failure.BROKEN, f"{type(error).__name__} while {judge.id} evaluated the item")

@@ -91,7 +91,7 @@ def junit(outcome: GateRun) -> bytes:
         if word is not VerdictLevel.FAIL:
             tests.append(Tested(name, text=told))
             continue
-        unscored = any(reason.code is Code.JUDGE_UNAVAILABLE for reason in why)
+        unscored = any(reason.code in (Code.JUDGE_UNAVAILABLE, Code.UNREADABLE_ITEM) for reason in why)
         code, message = (why[0].code, said(why[0])) if why else (verdict.verdict, headline(outcome))
         tests.append(Tested(name, "error" if unscored else "failure", code, message, told))
     return write_junit(

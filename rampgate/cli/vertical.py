@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,17 +40,22 @@ def scaffold_command(
         list[str] | None, typer.Option("--judge", help="A quality judge to start with; again for more")
     ] = None,
     ticket: Annotated[str | None, typer.Option("--ticket", help="The seeds' calibration_ref, such as PLT-1234")] = None,
+    sample: Annotated[
+        Path | None, typer.Option("--from", help="JSON Lines of its traces: says what judges can't read in them")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would write, and write nothing")] = False,
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
     """Write the files a new vertical begins with: already valid, with comments that say what to fill in.
 
-    It keeps existing files. Exit code 1 if all of them exist, or if the registry would not be valid with them.
+    It keeps existing files. Exit code 1 if all of them exist, if the registry would not be valid with them, or with
+    --from if judges can't read all of the traces; with --from it's no fault that all files exist.
 
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """
     from evalcore.scaffold import Wanted
+    from rampgate.ci_gate.inputs import read_traces
     from rampgate.cli.jobs.registry.vertical import scaffold
 
     wanted = Wanted(
@@ -62,5 +68,6 @@ def scaffold_command(
         inherits_from,
         tuple(judge or ()),
         ticket,
+        read_traces(sample) if sample is not None else (),
     )
     raise typer.Exit(scaffold(wanted, configs, dry_run, as_json))

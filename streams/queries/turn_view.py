@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from agents.codec import TraceFacts
@@ -12,8 +13,10 @@ from agents.join.versions import Came, standings
 from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled, turn_key
 from agents.ports import Store
 from agents.traces import RESERVED, is_judge_score
+from evalcore.judges.bindings import PLAIN, unreadable
 from evalcore.scoring.sampling import number_of, turn_hash
 from schemas.answers import JudgeOpinion, PooledView, TurnView
+from schemas.verticals import TraceLayout
 
 PURPOSES = ("feedback", "eval")
 NO_TEXT = frozenset(
@@ -27,6 +30,7 @@ WHY = {
     Came.NOT_COME: "record_not_come: it is known from Opik, and its record has not come",
     Came.DEAD: "dead_lettered: its last record is a dead letter",
 }
+NO_LAYOUTS: Mapping[str, TraceLayout] = {}
 NAMELESS = "its trace names no agent, or no version"
 TOO_NEW = "its version was one of too many new ones in its hour"
 
@@ -42,7 +46,9 @@ class TraceReader(Protocol):
     async def find(self, since_ms: dict[str, int]) -> dict[str, TraceFacts]: ...
 
 
-async def view_turn(response_id: str, store: Store, traces: TraceReader) -> TurnView:
+async def view_turn(
+    response_id: str, store: Store, traces: TraceReader, layouts: Mapping[str, TraceLayout] = NO_LAYOUTS
+) -> TurnView:
     """The turn of a response. Only reads, so a key for reading suffices. Raises TurnNotFound, Unavailable,
     Unauthorized."""
     (encoded,) = await store.read([turn_key(response_id)])
@@ -56,7 +62,8 @@ async def view_turn(response_id: str, store: Store, traces: TraceReader) -> Turn
     if trace is None:
         raise TurnNotFound(unknown(response_id, turn))
     view = joined(response_id, turn, project, trace)
-    return view.model_copy(update={"pools": await pools_of(response_id, turn, trace, store)})
+    unread = unreadable(trace, layouts.get(view.vertical or "", PLAIN))
+    return view.model_copy(update={"pools": await pools_of(response_id, turn, trace, store), "unreadable": unread})
 
 
 async def pools_of(response_id: str, turn: Turn, trace: dict[str, Any], store: Store) -> list[PooledView]:

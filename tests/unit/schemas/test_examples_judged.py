@@ -32,7 +32,7 @@ def test_every_shipped_judge_can_score_the_example_of_a_trace(example: Any) -> N
     wrong = {}
     for judge in judges:
         try:
-            bound = bind(judge.rule.variables, item.context, item.source)
+            bound = bind(judge, item.context, item.source)
         except Unbound as error:
             wrong[judge.id] = str(error)
         else:

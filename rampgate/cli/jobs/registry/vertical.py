@@ -15,7 +15,7 @@ from evalcore.registry import disk
 from evalcore.registry.files import RegistryFiles, Tree, assemble
 from evalcore.registry.judge import view
 from evalcore.registry.thresholds import ThresholdTypeError
-from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start
+from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start, unread
 from evalcore.validation import checked
 from evalcore.yaml.findings import Finding, Severity
 from rampgate.cli.jobs.registry.findings import as_dict, show_findings
@@ -45,8 +45,9 @@ def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool)
         except OSError as error:
             raise Failure(f"{error.filename}: can't be written: {error.strerror}; nothing was left behind") from error
     outcome = "exists" if not missing else "refused" if broken else "would_write" if dry_run else "written"
-    _tell(root, chosen, outcome, missing, there, findings, as_json)
-    return 1 if outcome in ("exists", "refused") else 0
+    unreadable = unread(chosen, wanted.sample, files)
+    _tell(root, chosen, outcome, missing, there, findings, as_json, len(wanted.sample), unreadable)
+    return int(bool(unreadable) or outcome == "refused" or (outcome == "exists" and not wanted.sample))
 
 
 def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
@@ -88,6 +89,8 @@ def _tell(
     there: Iterable[str],
     findings: list[Finding],
     as_json: bool,
+    traces: int,
+    unreadable: Mapping[str, list[str]],
 ) -> None:
     kept = sorted(_path(root, name).as_posix() for name in there)
     if as_json:
@@ -100,6 +103,11 @@ def _tell(
                 "outcome": outcome,
                 "files": {_path(root, name).as_posix(): text for name, text in missing.items()},
                 "kept": kept,
+                "sample": {
+                    "traces": traces,
+                    "trace": chosen.trace.model_dump(),
+                    "unreadable": {name: {"traces": len(why), "why": why[0]} for name, why in unreadable.items()},
+                },
                 **by_level,
             }
         )
@@ -112,6 +120,10 @@ def _tell(
         lines.append(f"vertical {chosen.name} exists already; nothing was written")
     if outcome == "refused":
         lines.append("the registry would not be valid with these files; nothing was written")
+    if traces:
+        layout = ", ".join(f"{name} from {path}" for name, path in chosen.trace.model_dump(exclude_none=True).items())
+        lines.append(f"of {traces} traces judges read {layout or 'plain text, content or messages'}")
+        lines += [f"unreadable {name} in {len(why)} of {traces}: {why[0]}" for name, why in unreadable.items()]
     if outcome == "written":
         lines += _next(chosen)
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -91,6 +91,8 @@ def show_turn(view: TurnView) -> None:
     for pool in view.pools:
         word = "in the pool" if pool.pooled else f"not in the pool: {pool.why}"
         table.add_row("evidence", f"{plain(pool.agent_version or 'another version')}: {plain(word)}")
+    for name, why in view.unreadable.items():
+        table.add_row(f"no {name}", plain(why, 500))
     table.add_row("trace", plain(f"{view.trace.get('id')} in {view.trace.get('project_name')}"))
     for name in ("input", "output"):
         if name in view.trace:

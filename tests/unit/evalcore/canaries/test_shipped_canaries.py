@@ -121,7 +121,7 @@ def test_whatever_is_planted_the_rubric_is_the_same_and_the_object_holds_what_wa
             source = planted_everywhere(judge, context, SOURCES[context], text)
             said = render(judge, context, source)
             assert said.rubric == clean.rubric, f"{judge.id} {name}"
-            assert json.loads(said.turn) == bind(judge.rule.variables, context, source), f"{judge.id} {name}"
+            assert json.loads(said.turn) == bind(judge, context, source), f"{judge.id} {name}"
 
 
 def test_pc5_ac9_the_rubric_is_the_same_whatever_the_context(registry: Registry) -> None:

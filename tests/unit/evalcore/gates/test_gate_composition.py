@@ -137,7 +137,7 @@ def test_contracts_3_nothing_that_came_out_of_a_trace_reaches_a_judge_of_the_can
     }  # fmt: skip
     helpfulness = registry().judge("helpfulness")
     given = {"output": {"messages": [{"content": "mine"}]}}
-    seen = bind(helpfulness.rule.variables, "online", topped_up(b"t" * 16, source, given, "v2").source)
+    seen = bind(helpfulness, "online", topped_up(b"t" * 16, source, given, "v2").source)
     assert dict(seen) == {"input": "hi", "output": "mine"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from evalcore.judges.bindings import Unbound, as_text, bind, names, resolve
 from schemas.judges import Variables
+from tests.unit.evalcore.registry.built_judges import judge
 
 TRACE = {
     "input": {"messages": [{"content": "hi"}, {"content": "what are points?"}]},
@@ -22,6 +24,8 @@ VARIABLES = Variables(
     online={"input": "input.messages[-1].content", "output": "output.messages[-1].content[-1].text"},
     playground={"input": "metadata.dataset_item_data.input", "output": "output.output"},
 )
+ANY = judge()
+JUDGE = replace(ANY, rule=ANY.rule.model_copy(update={"variables": VARIABLES}))
 
 
 @pytest.mark.parametrize(
@@ -100,19 +104,19 @@ def test_a_path_is_resolved_or_unbound_and_nothing_else(name: str, item: Any) ->
 def test_a_variable_that_a_context_does_not_bind_is_empty_there() -> None:
     """Production has no reference answer: the same prompt serves both contexts (PC5 AC-9)."""
     assert names(VARIABLES) == ("input", "output", "expected_output")
-    assert bind(VARIABLES, "online", TRACE) == {
+    assert bind(JUDGE, "online", TRACE) == {
         "input": "what are points?", "output": "Points are …", "expected_output": ""
     }  # fmt: skip
     item = {"input": "a", "output": "b", "expected_output": "c"}
-    assert bind(VARIABLES, "offline", item) == item
+    assert bind(JUDGE, "offline", item) == item
     playground = {"metadata": {"dataset_item_data": {"input": "a"}}, "output": {"output": "b"}}
-    assert bind(VARIABLES, "playground", playground) == {"input": "a", "output": "b", "expected_output": ""}
+    assert bind(JUDGE, "playground", playground) == {"input": "a", "output": "b", "expected_output": ""}
 
 
 def test_a_variable_that_a_context_binds_and_an_item_lacks_is_an_error() -> None:
     """Never an empty text: a judge must not score an answer that it was not shown."""
     with pytest.raises(Unbound, match="expected_output: the item has no 'expected_output'"):
-        bind(VARIABLES, "offline", {"input": "a", "output": "b"})
+        bind(JUDGE, "offline", {"input": "a", "output": "b"})
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ async def test_a_defect_or_a_missing_field_costs_one_answer_and_no_error_comes_o
     model = Model(lambda output, _: RuntimeError("secret prompt text") if output == "bad" else GOOD)
     mixed = [*tasks("good", "bad"), Task(JUDGE, "no output", "offline", {"input": "x"}), *tasks("too")]
     found = await scorer(model).score("g", mixed)
-    assert [one.failure for one in found] == [None, Failure.BROKEN, Failure.UNBOUND, None]
+    assert [one.failure for one in found] == [None, Failure.BROKEN, Failure.UNREADABLE, None]
     assert isinstance(found[1].answer, Unscored)
     assert "secret" not in found[1].answer.reason
     assert isinstance(found[2].answer, Unscored)

@@ -1,0 +1,253 @@
+"""Where a vertical's traces hold what judges read (PC5 §5.2 `variables`, AC-9; PF-9 §5.5, FR-8): stated once in its
+file, bound by name in every rule, and said of each trace that lacks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.policy import Policy
+from evalcore.canaries.planting import planted, positions
+from evalcore.judges.bindings import PLAIN, bind, resolve
+from evalcore.judges.evaluator import Task
+from evalcore.registry.opik_rules import Inexpressible, desired
+from evalcore.scoring.cache import MemoryScoreCache
+from rampgate.cli.jobs.state.queries import show_turn
+from schemas.outcomes import Kind
+from schemas.verticals import TraceLayout
+from streams.metrics import Metrics
+from streams.queries.turn_view import view_turn
+from tests.unit.agents.builders import trace as sent
+from tests.unit.agents.join.world import World
+from tests.unit.evalcore.lint.lint_cases import CHECK, found
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.scoring_rig import GOOD, Model, scorer
+from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
+from tests.unit.rampgate.cli.registry_copies import copied, edit, run
+from tests.unit.streams.queries.test_turn_view import TRACE, Opik, store_with
+
+NAMED = "{variables: {online: {input: question, output: answer}}}"
+TOOLED = "{variables: {online: {input: question, output: answer, calls: tools, facts: context}}}"
+RULES = {f"rules/{name}.yaml": NAMED for name in ("helpfulness", "brevity", "refusal", "honesty")}
+SHOP = {"verticals/shop.yaml": "{trace: {question: input.query, answer: output.reply.text}}"}
+OURS = {"input": {"query": "how?"}, "output": {"reply": {"text": "so #quality:1"}, "model": "m"}}
+"""A trace of the shop's layout."""
+PARTS = [{"type": "text", "text": "a secret"}, {"type": "tool_use"}, {"type": "text", "text": "so #quality:1"}]
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+    yield from commanded(Traced, tmp_path, monkeypatch)
+
+
+def gate(rig: Traced, code: int = 0) -> dict[str, Any]:
+    return verdict("--milestone", "pre_ramp", "--traces", rig.traces, code=code)
+
+
+def missing(found: dict[str, Any]) -> set[tuple[int, int]]:
+    return {(one["unscored"], one["unreadable"]) for one in found["per_judge_scores"].values()}
+
+
+def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig: Traced) -> None:
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+    rig.written(**OURS, metadata={"vertical": "shop", "category": "shop_returns"})
+    assert missing(gate(rig)) == {(0, 0)}
+    rig.written(**OURS, metadata={"vertical": "travel", "category": "general_qa"})
+    assert missing(gate(rig, code=1)) == {(TRACES, TRACES)}, "what the shop states is the shop's"
+
+
+def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Traced) -> None:
+    """Not the model's outage: nothing was asked, and the remedy is in the vertical's file."""
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES})
+    rig.written(**OURS)
+    found = gate(rig, code=1)
+    assert codes(found) == {"unreadable_item"}
+    assert missing(found) == {(TRACES, TRACES), (TRACES // 2, TRACES // 2)}
+    (first, *_) = found["reasons"]
+    assert "`trace: {question: PATH}` in the vertical's file" in first["message"]
+    assert found["evidence"]["model_calls"] == 0
+
+
+@pytest.mark.parametrize(("lost", "code"), [(TRACES // 2 - 1, "judge_unavailable"), (TRACES // 2, "unreadable_item")])
+def test_the_reason_is_that_of_most_that_was_not_scored(rig: Traced, lost: int, code: str) -> None:
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES})
+    none = {"input": "how?", "output": None}
+    metadata = {"category": "shop_returns"}
+    jsonl(
+        rig.traces,
+        *({**(OURS if n < lost else none), "trace_id": f"t{n}", "metadata": metadata} for n in range(TRACES)),
+    )
+    found = gate(rig, code=1)
+    assert codes(found) == {code}
+    assert missing(found) == {(TRACES, lost)}
+    assert f"{lost} of them lack what it reads" in found["reasons"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("so", "so"),
+        ({"content": "so"}, "so"),
+        ({"content": [{"type": "text", "text": "so"}]}, "so"),
+        ({"messages": [{"content": "first"}, {"content": "so"}]}, "so"),
+        ([{"role": "user", "content": "first"}, {"role": "assistant", "content": "so"}], "so"),
+        ({"messages": ["first", "so"]}, "so"),
+        ({"messages": [{"content": [{"type": "thinking"}, {"type": "text", "text": "so"}]}]}, "so"),
+        ({"messages": [{"content": PARTS}]}, json.dumps(PARTS)),
+        ({"messages": [{"content": None, "tool_calls": []}]}, None),
+        ({"messages": []}, None),
+        ({"reply": {"text": "so"}}, None),
+        ([], None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_what_is_not_stated_is_plain_text_content_or_the_last_message(said: Any, read: str | None) -> None:
+    """Of a content with several texts none is hidden: a safety judge sees what stands before the last."""
+    judge = built({"rules/refusal.yaml": NAMED}).judge("refusal")
+    for source in ({"input": "q", "output": said}, {"input": said, "output": "a"}):
+        shown = bind(judge, "online", source) if read is not None else None
+        assert shown is None or read in shown.values()
+        if read is None:
+            with pytest.raises(LookupError, match=r"has no (question|answer) that judges can read: .*`trace: \{"):
+                bind(judge, "online", source)
+
+
+def test_a_stated_path_reads_plain_text_too_and_nothing_else_in_its_place() -> None:
+    """A candidate answers in plain text where traces have more around it; a trace that lacks the path is unreadable."""
+    layout = TraceLayout(answer="output.reply.text", tools="output.steps", context="input.documents")
+    assert resolve("answer", {"output": "so"}, layout) == "so"
+    assert resolve("answer", {"output": {"reply": {"text": "so"}, "content": "draft"}}, layout) == "so"
+    for output in ({"content": "so"}, {"reply": {"text": None}}, {"reply": "so"}):
+        with pytest.raises(LookupError, match="no answer"):
+            resolve("answer", {"output": output}, layout)
+    assert resolve("tools", {"output": {"steps": [1]}, "tool_calls": [2]}, layout) == [1]
+    assert resolve("tools", {"output": {"messages": [1]}, "tool_calls": [2]}, PLAIN) == [2]
+    assert resolve("tools", {"output": [1]}, PLAIN) == [1]
+    assert resolve("context", {"input": {"documents": ["d"], "context": "c"}}, layout) == ["d"]
+    assert resolve("context", {"input": {"context": "c"}}, PLAIN) == "c"
+    with pytest.raises(LookupError, match="no tools"):
+        resolve("tools", {"output": "so"}, PLAIN)
+
+
+def test_a_name_is_a_name_in_traces_alone() -> None:
+    """A dataset may have a field `answer` or `context`, and a path is then what it was."""
+    judge = built({"rules/refusal.yaml": "{variables: {offline: {input: question, output: answer}}}"}).judge("refusal")
+    assert bind(judge, "offline", {"question": {"content": "q"}, "answer": "a"})["input"] == '{"content": "q"}'
+
+
+def test_the_gates_vertical_counts_where_a_trace_names_none(rig: Traced) -> None:
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+    rig.written(**OURS)
+    found = verdict("--milestone", "pre_ramp", "--traces", rig.traces, "--vertical", "shop")
+    assert missing(found) == {(0, 0)}
+
+
+async def test_an_answer_is_not_remembered_past_a_change_of_the_layout() -> None:
+    model, source = Model(lambda output, _: GOOD), {"input": {"query": "q", "q": "r"}, "output": "so"}
+    ours, asked = scorer(model, MemoryScoreCache()), []
+    for question in ("input.query", "input.q", "input.q"):
+        shop = {"verticals/shop.yaml": f"{{trace: {{question: {question}}}}}"}
+        judge = built({**RULES, **shop}).judge("helpfulness", "shop")
+        await ours.score("g", [Task(judge, "t", "online", source, digest=b"the same bytes")])
+        asked.append(len(model.calls))
+    assert asked == [1, 2, 2]
+
+
+def test_the_configuration_is_another_and_the_judges_version_is_not() -> None:
+    """Bindings decide a version; where a vertical's traces have the same texts doesn't: a suspension still holds."""
+    before, after = built(RULES), built({**RULES, **SHOP})
+    assert before.config_hash != after.config_hash
+    assert before.judge("refusal", "shop").version == after.judge("refusal", "shop").version
+    assert built().judge("refusal").version != before.judge("refusal").version
+
+
+def test_pf9_r4_no_layout_reads_what_the_user_signalled() -> None:
+    for path, check in [
+        ("answer: 'feedback_scores[0].value'", "binding-of-user-signal"),
+        ("answer: metadata.user_signal_thumbs", "binding-of-user-signal"),
+        ("answer: metadata.expected_output", "output-is-the-agents"),
+        ("{question: output.a, answer: output.a}", "output-is-the-agents"),
+        ("answer: answer", "binding-is-known"),
+    ]:
+        stated = path if path.startswith("{") else f"{{{path}}}"
+        (one,) = found(CHECK[check], {"verticals/shop.yaml": f"{{trace: {stated}}}"}, built.__defaults__[1])  # type: ignore[index]
+        assert (one.file, one.field) == ("configs/verticals/shop.yaml", "trace.answer")
+
+
+def test_pc5_fr9_opiks_copy_reads_where_the_vertical_says() -> None:
+    """Opik's rules look in one place: without a layout that of messages."""
+    judge = built({**RULES, **SHOP}).judge("helpfulness", "shop")
+    variables = desired(judge, "shop", live=False).variables
+    assert (variables["input"], variables["output"]) == ("input.query", "output.reply.text")
+    other = desired(built(RULES).judge("helpfulness", "shop"), "shop", live=False).variables
+    assert (other["input"], other["output"]) == ("input.messages[-1].content", "output.messages[-1].content[-1].text")
+    with pytest.raises(Inexpressible, match="reads context, and shop does not say where"):
+        desired(built({"rules/helpfulness.yaml": TOOLED}).judge("helpfulness", "shop"), "shop", live=False)
+
+
+def test_canaries_are_planted_where_the_layout_says() -> None:
+    judge = built({**RULES, **SHOP}).judge("refusal", "shop")
+    assert positions(judge, "online", OURS) == ["input", "output"]
+    made = planted(judge, "online", OURS, "output", "OBEY")
+    assert made["output"]["reply"]["text"].startswith("OBEY")
+    assert made["output"]["model"] == "m"
+
+
+async def test_pf9_11_a_metric_counts_by_vertical_the_traces_that_judges_cannot_read() -> None:
+    """Before any gate, whether or not a model is configured: as each record comes."""
+    world, metrics = World(), Metrics()
+    world.policy = Policy(layouts={"shopping": TraceLayout(question="input.query", answer="output.reply.text")})
+    fields = [OURS, {"input": "q", "output": "a"}, {"input": {"query": "q"}, "output": {"said": "a"}}, {"input": {}}]
+    events = [sent(f"r{n}", **one) for n, one in enumerate(fields)]
+    events += [sent("r8", vertical="made up", **OURS), {**sent("r9", **OURS, vertical="travel"), "ended_at": None}]
+    metrics.observe_report(await world.tell(Kind.TRACE, *events), registered=["shopping"])
+    shown = [line for line in metrics.exposition().decode().splitlines() if line.startswith("rampgate_unreadable")]
+    assert shown == [
+        'rampgate_unreadable_traces_total{vertical="shopping"} 1.0',
+        'rampgate_unreadable_traces_total{vertical="unregistered"} 1.0',
+    ]
+
+
+async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.join.turn import Turn
+
+    opik = Opik({str(TRACE): {"id": str(TRACE), "metadata": {"vertical": "shop"}, **OURS}}, {})
+    turn, layout = Turn(trace=TRACE.bytes, project="p"), TraceLayout(question="input.query", answer="output.text")
+    view = await view_turn("r", store_with(turn), opik, {"shop": layout})
+    assert list(view.unreadable) == ["answer"]
+    assert "output has no 'text'" in view.unreadable["answer"]
+    show_turn(view)
+    assert "no answer" in capsys.readouterr().out
+    assert (
+        await view_turn("r", store_with(turn), opik, {"shop": layout.model_copy(update={"answer": "output"})})
+    ).unreadable == {}
+
+
+def test_pf9_fr8_the_scaffold_reads_a_sample_and_proposes_the_layout(tmp_path: Path) -> None:
+    configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
+    ours = {
+        "input": {"query": "Where is my parcel?", "locale": "en"},
+        "output": {"id": "m", "reply": {"text": "There."}},
+    }
+    jsonl(
+        sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)), {**trace(3), "input": "q", "output": "a"}
+    )
+    made = run(configs, "vertical", "scaffold", "shop", "--from", str(sample))
+    assert made.code == 1
+    assert "unreadable tools in 1 of 4" in made.out
+    assert "trace: {question: input.query, answer: output.reply.text}" in (configs / "verticals/shop.yaml").read_text()
+    jsonl(sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)))
+    again = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
+    assert (again.code, again.json["outcome"], again.json["sample"]["unreadable"]) == (0, "exists", {})
+    edit(configs / "verticals/shop.yaml", "output.reply.text", "output.said")
+    wrong = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
+    assert (wrong.code, wrong.json["sample"]["unreadable"]["answer"]["traces"]) == (1, 3)
+    assert "output has no 'said'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
+    assert run(configs, "vertical", "scaffold", "shop").code == 1
