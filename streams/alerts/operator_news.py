@@ -30,8 +30,8 @@ GIVEN_UP_AFTER_MS = 86_400_000
 
 class OperatorNews:
     """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
-    where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was counted
-    by its publisher. The pull request itself shows that its gate failed."""
+    where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was
+    counted by its publisher. The pull request itself shows that its gate failed."""
 
     def __init__(
         self,
