@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from evalcore.judges.bindings import Unbound, as_text, resolve
+from evalcore.judges.bindings import SAID, Unbound, as_text, resolve
 from schemas.answers import TurnView
 from schemas.verticals import TraceLayout
 
 COPIED = ("response_id", "vertical", "sub_agent", "prompt_version", "category", "timestamp")
-_AROUND = {"question": "input", "answer": "output"}
-"""The field of a trace that holds what a binding names, wherever in it."""
 
 
 def line(view: TurnView, layout: TraceLayout) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def said(view: TurnView, name: Literal["question", "answer"], layout: TraceLayou
     try:
         return as_text(resolve(name, view.trace, layout))
     except Unbound:
-        whole = view.trace.get(_AROUND[name])
+        whole = view.trace.get(SAID[name])
         return None if whole is None else as_text(whole)
 
 

@@ -224,6 +224,22 @@ async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_
     assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == ["out.jsonl"]
 
 
+async def test_an_export_that_failed_begins_again_where_the_vertical_states_another_layout(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(3):
+        await add(rig, f"r-{number}", 20 - number)
+    file, vertical = tmp_path / "out.jsonl", rig.configs / "verticals" / "receipts.yaml"
+    sink.failing_after = 1
+    assert (await export(rig, "--output", str(file))).code == 2
+    sink.failing_after = None
+    vertical.write_text(vertical.read_text() + "\ntrace: {question: input.q}\n")
+    ran = await export(rig, "--output", str(file))
+    assert (ran.code, "goes on" in ran.err) == (0, False), ran.err
+    assert [one["user_query"] for one in lines(file.read_text())] == ["hi"] * 3
+
+
 SEARCH = {"path": "traces/search"}
 
 

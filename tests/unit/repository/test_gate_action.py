@@ -211,6 +211,7 @@ def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runn
     (keeps,) = (step for step in UPLOADS if step["with"]["path"].endswith(".prom"))
     assert keeps["uses"].startswith("actions/upload-artifact@")
     assert keeps["if"].startswith("${{ !cancelled() && "), "also of a gate that failed its step"
+    assert keeps["continue-on-error"] == "true", "and the verdict does not wait for the store of artifacts"
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     runner.commit(runner.proposed)
     for outputs, verdict in (("outputs.jsonl", "pass"), ("worse.jsonl", "fail")):
