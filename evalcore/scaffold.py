@@ -7,13 +7,12 @@ valid as they are and that the vertical fills in.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
-from evalcore.judges.bindings import NAMES, PLAIN, SAID, unreadable
+from evalcore.judges.bindings import NAMES, PLAIN, unreadable
 from evalcore.lint.categories import known as known_categories
 from evalcore.lint.provenance import LONGEST
 from evalcore.registry.files import AGREEMENT, EXTENSION, SELECTION, VERTICALS, RegistryFiles
@@ -24,12 +23,11 @@ from evalcore.yaml.suggestions import near_miss
 from schemas.checks.agreement import SEED_THRESHOLD
 from schemas.judges import BaselineSource, Classification, Milestone, Score, judge_id
 from schemas.manifests import CATEGORY
-from schemas.verticals import RESERVED, TraceLayout
+from schemas.verticals import RESERVED
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
 TAKEN: Final = RESERVED | {ALONE}
 """The same of files outside a registry."""
-_KEY: Final = re.compile(r"[A-Za-z_][\w-]*")
 _READ_AS_ELSE: Final = frozenset(
     {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "con", "prn", "aux", "nul"}
 )
@@ -56,7 +54,6 @@ class Wanted:
     inherits_from: str | None = None
     judges: tuple[str, ...] = ()
     ticket: str | None = None
-    sample: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,6 @@ class Start:
     parent: str | None
     judges: tuple[str, ...]
     ticket: str
-    trace: TraceLayout
 
 
 def start(wanted: Wanted, files: RegistryFiles) -> Start:
@@ -86,7 +82,7 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
             _require_text(flag, text)
     for agent in wanted.sub_agents:
         _require_text("--sub-agent", agent)
-    archetype, registered = _archetype(wanted.archetype, files), files.registrations.get(wanted.name)
+    archetype = _archetype(wanted.archetype, files)
     own, reused = _categories(wanted, files)
     return Start(
         name=wanted.name,
@@ -99,33 +95,7 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
         parent=_parent(wanted.inherits_from, files),
         judges=_judges(wanted, files, archetype),
         ticket=wanted.ticket or f"PLT-XXXX-{wanted.name}-bootstrap",
-        trace=registered.model.trace if registered is not None else _layout(wanted.sample),
     )
-
-
-def _layout(sample: Sequence[Mapping[str, Any]]) -> TraceLayout:
-    """Returns where to look for what judges can't read in the sample: the longest text that such traces share."""
-    found: dict[str, str] = {}
-    for name, root in SAID.items():
-        lengths, unread = Counter[str](), [trace.get(root) for trace in sample if unreadable(trace, PLAIN, (name,))]
-        texts = [there for value in unread if (there := dict(_texts(value, root)))]
-        for there in texts:
-            lengths.update({path: len(text) for path, text in there.items() if all(path in other for other in texts)})
-        if lengths:
-            found[name] = lengths.most_common(1)[0][0]
-    return TraceLayout(**found)
-
-
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yields the path of each text below this one."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            if _KEY.fullmatch(str(key)):
-                yield from _texts(inner, f"{path}.{key}")
-    elif isinstance(value, list) and value:
-        yield from _texts(value[-1], f"{path}[-1]")
 
 
 def unread(start: Start, sample: Sequence[Mapping[str, Any]], files: RegistryFiles) -> dict[str, list[str]]:
@@ -134,7 +104,7 @@ def unread(start: Start, sample: Sequence[Mapping[str, Any]], files: RegistryFil
     names = [name for name in NAMES if any(name in rule.variables.online.values() for rule in judges)]
     found: dict[str, list[str]] = {}
     for trace in sample:
-        for name, why in unreadable(trace, start.trace, names).items():
+        for name, why in unreadable(trace, files.layouts.get(start.name, PLAIN), names).items():
             found.setdefault(name, []).append(why)
     return found
 
@@ -262,8 +232,6 @@ def scaffolded_files(start: Start, judges: Sequence[Judge], others: Sequence[Jud
 
 
 def _vertical(start: Start) -> str:
-    stated = ", ".join(f"{name}: {path}" for name, path in start.trace.model_dump(exclude_none=True).items())
-    trace = f"trace: {{{stated}}}" if stated else "# trace: {question: input.query, answer: output.reply.text}"
     return f"""\
 {_SCHEMA}../../docs/schemas/vertical.json
 # Whose Opik project the turns of {start.name} live in. The vertical creates the project and owns it (PC5 FR-7).
@@ -274,7 +242,7 @@ workspace: {as_text(start.workspace)}
 # live_judge: opik, where Opik's own rules judge the live turns (default: rampgate)
 reroll_window_seconds: 300
 # Where its traces hold what judges read, where that is not plain text, `{{content}}` or the last of messages:
-{trace}
+# trace: {{question: input.query, answer: output.reply.text}}
 """
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalcore.framing import template
-from evalcore.judges.bindings import NAMES
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
+from schemas.verticals import TraceLayout
 
 __all__ = [
     "LLM_JUDGE", "METADATA", "Inexpressible", "LeftAlone", "OpikRule", "OutputField", "Plan", "TraceFilter", "Update",
@@ -38,11 +38,9 @@ _NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
 LONGEST_NAME = 150
 _OWN_TEMPERATURE = re.compile(r"(?:[\w.-]+/)*(?:gpt-5|o[1-9](?![a-z]))")
 """OpenAI's reasoning models, which refuse every temperature but 1: Opik sends them what the rule says."""
-_MESSAGES = {
-    "question": "input.messages[-1].content",
-    "answer": "output.messages[-1].content[-1].text",
-    "tools": "output.messages",
-}
+_MESSAGES = TraceLayout(
+    question="input.messages[-1].content", answer="output.messages[-1].content[-1].text", tools="output.messages"
+)
 _RATE_DIGITS = 1e-5
 """Opik keeps a rule's rate in a column of single precision."""
 
@@ -177,10 +175,11 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
 def _written(path: str, judge: Judge, vertical: str) -> str:
     """Returns a binding for Opik, whose rules look in one place: where the vertical says, else in messages. Raises
     Inexpressible."""
-    stated = getattr(judge.layouts.get(vertical), path, None) if path in NAMES else path
-    if stated is None and path not in _MESSAGES:
+    layout = judge.layouts.get(vertical, _MESSAGES)
+    found: str | None = getattr(layout, path) or getattr(_MESSAGES, path) if path in TraceLayout.model_fields else path
+    if found is None:
         raise Inexpressible(f"it reads {path}, and {vertical} does not say where: state `trace: {{{path}: PATH}}`")
-    return stated or _MESSAGES[path]
+    return found
 
 
 def carried(judge: Judge, vertical: str) -> dict[str, Any]:

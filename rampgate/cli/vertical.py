@@ -68,6 +68,6 @@ def scaffold_command(
         inherits_from,
         tuple(judge or ()),
         ticket,
-        read_traces(sample) if sample is not None else (),
     )
-    raise typer.Exit(scaffold(wanted, configs, dry_run, as_json))
+    traces = read_traces(sample) if sample is not None else []
+    raise typer.Exit(scaffold(wanted, configs, dry_run, as_json, traces))

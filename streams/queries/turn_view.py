@@ -30,7 +30,6 @@ WHY = {
     Came.NOT_COME: "record_not_come: it is known from Opik, and its record has not come",
     Came.DEAD: "dead_lettered: its last record is a dead letter",
 }
-NO_LAYOUTS: Mapping[str, TraceLayout] = {}
 NAMELESS = "its trace names no agent, or no version"
 TOO_NEW = "its version was one of too many new ones in its hour"
 
@@ -47,7 +46,7 @@ class TraceReader(Protocol):
 
 
 async def view_turn(
-    response_id: str, store: Store, traces: TraceReader, layouts: Mapping[str, TraceLayout] = NO_LAYOUTS
+    response_id: str, store: Store, traces: TraceReader, layouts: Mapping[str, TraceLayout]
 ) -> TurnView:
     """The turn of a response. Only reads, so a key for reading suffices. Raises TurnNotFound, Unavailable,
     Unauthorized."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os.path
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -25,8 +26,11 @@ from rampgate.registry.file_writer import create_files
 from schemas.judges import Classification
 
 
-def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool) -> int:
-    """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them."""
+def scaffold(
+    wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool, sample: Sequence[Mapping[str, Any]] = ()
+) -> int:
+    """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them; of
+    a sample where judges can't read all of it."""
     root = root_of(configs)
     tree, today = tree_of(root), disk.today()
     files, _ = assemble(tree, today)
@@ -45,9 +49,9 @@ def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool)
         except OSError as error:
             raise Failure(f"{error.filename}: can't be written: {error.strerror}; nothing was left behind") from error
     outcome = "exists" if not missing else "refused" if broken else "would_write" if dry_run else "written"
-    unreadable = unread(chosen, wanted.sample, files)
-    _tell(root, chosen, outcome, missing, there, findings, as_json, len(wanted.sample), unreadable)
-    return int(bool(unreadable) or outcome == "refused" or (outcome == "exists" and not wanted.sample))
+    unreadable = unread(chosen, sample, files)
+    _tell(root, chosen, outcome, missing, there, findings, as_json, len(sample), unreadable)
+    return int(bool(unreadable) or outcome == "refused" or (outcome == "exists" and not sample))
 
 
 def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
@@ -105,7 +109,6 @@ def _tell(
                 "kept": kept,
                 "sample": {
                     "traces": traces,
-                    "trace": chosen.trace.model_dump(),
                     "unreadable": {name: {"traces": len(why), "why": why[0]} for name, why in unreadable.items()},
                 },
                 **by_level,
@@ -120,10 +123,11 @@ def _tell(
         lines.append(f"vertical {chosen.name} exists already; nothing was written")
     if outcome == "refused":
         lines.append("the registry would not be valid with these files; nothing was written")
-    if traces:
-        layout = ", ".join(f"{name} from {path}" for name, path in chosen.trace.model_dump(exclude_none=True).items())
-        lines.append(f"of {traces} traces judges read {layout or 'plain text, content or messages'}")
-        lines += [f"unreadable {name} in {len(why)} of {traces}: {why[0]}" for name, why in unreadable.items()]
+    if traces and not unreadable:
+        lines.append(f"judges can read all of the {traces} traces")
+    lines += [
+        f"judges can't read {name} in {len(why)} of {traces} traces: {why[0]}" for name, why in unreadable.items()
+    ]
     if outcome == "written":
         lines += _next(chosen)
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -36,7 +36,7 @@ NAMED = "{variables: {online: {input: question, output: answer}}}"
 TOOLED = "{variables: {online: {input: question, output: answer, calls: tools, facts: context}}}"
 RULES = {f"rules/{name}.yaml": NAMED for name in ("helpfulness", "brevity", "refusal", "honesty")}
 SHOP = {"verticals/shop.yaml": "{trace: {question: input.query, answer: output.reply.text}}"}
-OURS = {"input": {"query": "how?"}, "output": {"reply": {"text": "so #quality:1"}, "model": "m"}}
+OURS: dict[str, Any] = {"input": {"query": "how?"}, "output": {"reply": {"text": "so #quality:1"}, "model": "m"}}
 """A trace of the shop's layout."""
 PARTS = [{"type": "text", "text": "a secret"}, {"type": "tool_use"}, {"type": "text", "text": "so #quality:1"}]
 
@@ -60,6 +60,10 @@ def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig
     assert missing(gate(rig)) == {(0, 0)}
     rig.written(**OURS, metadata={"vertical": "travel", "category": "general_qa"})
     assert missing(gate(rig, code=1)) == {(TRACES, TRACES)}, "what the shop states is the shop's"
+    travels = {"input": "how?", "output": {"content": "so #quality:1"}}
+    mixed = [(OURS, "shop"), (travels, "travel")]
+    jsonl(rig.traces, *({**trace(n, vertical=mixed[n % 2][1]), **mixed[n % 2][0]} for n in range(TRACES)))
+    assert missing(gate(rig)) == {(0, 0)}, "of a gate without a vertical each trace says which layout is its"
 
 
 def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Traced) -> None:
@@ -200,11 +204,16 @@ def test_canaries_are_planted_where_the_layout_says() -> None:
     assert made["output"]["model"] == "m"
 
 
-async def test_pf9_11_a_metric_counts_by_vertical_the_traces_that_judges_cannot_read() -> None:
+async def test_pf9_fr11_a_metric_counts_by_vertical_the_traces_that_judges_cannot_read() -> None:
     """Before any gate, whether or not a model is configured: as each record comes."""
     world, metrics = World(), Metrics()
     world.policy = Policy(layouts={"shopping": TraceLayout(question="input.query", answer="output.reply.text")})
-    fields = [OURS, {"input": "q", "output": "a"}, {"input": {"query": "q"}, "output": {"said": "a"}}, {"input": {}}]
+    fields: list[dict[str, Any]] = [
+        OURS,
+        {"input": "q", "output": "a"},
+        {"input": {"query": "q"}, "output": {"said": "a"}},
+        {"input": {}},
+    ]
     events = [sent(f"r{n}", **one) for n, one in enumerate(fields)]
     events += [sent("r8", vertical="made up", **OURS), {**sent("r9", **OURS, vertical="travel"), "ended_at": None}]
     metrics.observe_report(await world.tell(Kind.TRACE, *events), registered=["shopping"])
@@ -230,24 +239,28 @@ async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureF
     ).unreadable == {}
 
 
-def test_pf9_fr8_the_scaffold_reads_a_sample_and_proposes_the_layout(tmp_path: Path) -> None:
+def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_path: Path) -> None:
     configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
-    ours = {
-        "input": {"query": "Where is my parcel?", "locale": "en"},
-        "output": {"id": "m", "reply": {"text": "There."}},
-    }
+    scaffold = ("vertical", "scaffold", "shop", "--from", str(sample))
     jsonl(
-        sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)), {**trace(3), "input": "q", "output": "a"}
+        sample, *({**trace(n), **OURS, "tool_calls": []} for n in range(3)), {**trace(3), "input": "q", "output": "a"}
     )
-    made = run(configs, "vertical", "scaffold", "shop", "--from", str(sample))
+    made = run(configs, *scaffold)
     assert made.code == 1
-    assert "unreadable tools in 1 of 4" in made.out
-    assert "trace: {question: input.query, answer: output.reply.text}" in (configs / "verticals/shop.yaml").read_text()
-    jsonl(sample, *({**trace(n), **ours, "tool_calls": []} for n in range(3)))
-    again = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
-    assert (again.code, again.json["outcome"], again.json["sample"]["unreadable"]) == (0, "exists", {})
-    edit(configs / "verticals/shop.yaml", "output.reply.text", "output.said")
-    wrong = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
+    for name, count in (("question", 3), ("answer", 3), ("tools", 1)):
+        assert f"judges can't read {name} in {count} of 4 traces: " in made.out
+    assert "context" not in made.out, "no judge of the vertical reads it"
+    with (configs / "verticals/shop.yaml").open("a") as file:
+        file.write("trace: {question: input.query, answer: output.reply.text}\n")
+    jsonl(sample, *({**trace(n), **OURS, "tool_calls": []} for n in range(3)))
+    again = run(configs, *scaffold, "--json")
+    assert (again.code, again.json["outcome"], again.json["sample"]) == (0, "exists", {"traces": 3, "unreadable": {}})
+    edit(
+        configs / "verticals/shop.yaml",
+        "\ntrace: {question: input.query, answer: output.reply",
+        "\ntrace: {answer: output",
+    )
+    wrong = run(configs, *scaffold, "--json")
     assert (wrong.code, wrong.json["sample"]["unreadable"]["answer"]["traces"]) == (1, 3)
-    assert "output has no 'said'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
+    assert "output has no 'text'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
     assert run(configs, "vertical", "scaffold", "shop").code == 1

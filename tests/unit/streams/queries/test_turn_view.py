@@ -74,7 +74,7 @@ def store_with(turn: Turn | None) -> MemoryStore:
 
 async def test_a_known_trace_costs_no_search() -> None:
     opik = Opik({str(TRACE): {"id": str(TRACE)}}, {})
-    view = await view_turn("r", store_with(Turn(trace=TRACE.bytes, project="p")), opik)
+    view = await view_turn("r", store_with(Turn(trace=TRACE.bytes, project="p")), opik, {})
     assert view.trace == {"id": str(TRACE), "project_name": "p"}
     assert opik.searches == 0
 
@@ -94,7 +94,7 @@ async def test_a_turn_says_why_it_is_in_no_pool(came: int, names: bytes, said: s
     turn = Turn(trace=TRACE.bytes, project="p", time=7_200_000)
     store_versions(turn, [Standing(names, came, True, 7_200_000, "")])
     trace = {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}
-    (pool,) = (await view_turn("r", store_with(turn), Opik({str(TRACE): trace}, {}))).pools
+    (pool,) = (await view_turn("r", store_with(turn), Opik({str(TRACE): trace}, {}), {})).pools
     assert not pool.pooled
     assert said in (pool.why or "")
     assert pool.agent_version == ("v1" if names == names_of("a", "v1") else None)
@@ -109,7 +109,7 @@ async def test_a_turn_says_that_it_is_in_its_versions_pool_or_beyond_the_edge() 
     opik = Opik({str(TRACE): {"id": str(TRACE), "metadata": {"agent_id": "a", "agent_version": "v1"}}}, {})
 
     async def said() -> tuple[bool, str]:
-        (pool,) = (await view_turn("r", store, opik)).pools
+        (pool,) = (await view_turn("r", store, opik, {})).pools
         return pool.pooled, pool.why or ""
 
     places = Places(POOL_EDGE.key(*place), 2**45, 600, {turn_hash("r", names): (False, member)})
@@ -124,7 +124,7 @@ async def test_a_turn_says_that_it_is_in_its_versions_pool_or_beyond_the_edge() 
 async def test_a_trace_the_state_does_not_know_is_looked_up() -> None:
     facts = TraceFacts("r", TRACE.bytes, "elsewhere", "v", "", "", 1, 2, False)
     opik = Opik({str(TRACE): {"id": str(TRACE)}}, {"r": facts})
-    view = await view_turn("r", store_with(None), opik)
+    view = await view_turn("r", store_with(None), opik, {})
     assert view.trace["project_name"] == "elsewhere"
 
 
@@ -138,4 +138,4 @@ async def test_a_trace_the_state_does_not_know_is_looked_up() -> None:
 )
 async def test_an_unknown_turn_says_what_is_known_of_it(turn: Turn | None, told: str) -> None:
     with pytest.raises(TurnNotFound, match=told):
-        await view_turn("r", store_with(turn), Opik({}, {}))
+        await view_turn("r", store_with(turn), Opik({}, {}), {})
