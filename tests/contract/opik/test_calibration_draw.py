@@ -41,7 +41,7 @@ async def test_pf9_5_3_a_round_draws_from_opik_and_goes_on_without_a_file_of_tur
 
 
 async def test_annotators_read_on_their_sheet_the_texts_that_judges_read(shop_round: Rig) -> None:
-    """PF-9 FR-12: people and judges are compared by what both read, so both read the same."""
+    """People and judges are compared by what both read, so both read the same."""
     for number in range(TURNS):
         said = {"input": {"messages": [{"role": "user", "content": f"how do I do {number}?"}]}}
         said |= {"output": {"messages": [{"content": [{"type": "text", "text": f"so {number}"}], "id": "m-1"}]}}
