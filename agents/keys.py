@@ -246,9 +246,9 @@ OPERATOR_TOLD = KeyFamily(
     "n:<verdict id>",
     type="string",
     life="the retention that its consumer is given",
-    growth="one for each failed verdict",
+    growth="one for each failed verdict, and for each that CI published",
     owner="streams.alerts.operator_news",
-    holds="`1`: an operator was told of the verdict",
+    holds="`1`: an operator was told of the verdict, or CI's was counted",
 )
 REGRESSION_STATE = KeyFamily(
     "regression-state",

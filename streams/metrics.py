@@ -180,7 +180,9 @@ class Metrics(MetricSet):
     def _gates_and_judges(self) -> None:
         """PC5 §10.2 and PF-9 §10.2: gates, rules, judges and their calibration."""
         self.gates_fired = self._counter(
-            "eval_gate_fired_total", "Gates that ran, or came too late.", milestone=MILESTONES
+            "eval_gate_fired_total",
+            "Gates that ran, or came too late; those of CI as far as their verdicts were published.",
+            milestone=MILESTONES,
         )
         self.gate_verdicts = self._counter(
             "eval_gate_verdict_total",

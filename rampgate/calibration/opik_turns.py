@@ -93,7 +93,7 @@ class OpikTurns:
         """Returns these turns with their texts, by response id; `traces` are the ids of their traces. One that Opik
         does not have is left out, and a text that it does not have is None. Raises Failure: where the read can't be
         audited, too."""
-        views: dict[str, TurnView] = {}
+        views, layout = dict[str, TurnView](), self.owner.trace
 
         async def read(opik: OpikTraces) -> None:
             with progress(f"reading texts of {self.owner.project}", len(traces), unit="turns") as shown:
@@ -118,7 +118,7 @@ class OpikTurns:
         return {
             item: ScoredTurn(
                 item=item, trace=traces[item], category=view.category or "", sub_agent=view.sub_agent or "",
-                question=said(view, "input"), answer=said(view, "output"), scores={}, thumbs=None,
+                question=said(view, "question", layout), answer=said(view, "answer", layout), scores={}, thumbs=None,
             )
             for item, view in views.items()
         }  # fmt: skip

@@ -40,6 +40,7 @@ def validate_command(
     ] = None,
     format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
+    metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
     """Show every finding of the manifest, with place, rule and remedy. Exit code 1 for an error.
@@ -50,7 +51,7 @@ def validate_command(
     """
     from rampgate.cli.jobs.registry.manifest import validate
 
-    raise typer.Exit(validate(path, configs, format, as_json))
+    raise typer.Exit(validate(path, configs, format, as_json, metrics_file))
 
 
 @manifest.command("resolve")

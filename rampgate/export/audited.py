@@ -15,6 +15,7 @@ from evalcore.selection.where import Where, matches
 from rampgate.export.chains import Chain, Chains
 from rampgate.export.pairs import LIMIT, pairs, shown
 from schemas.answers import TurnView
+from schemas.verticals import TraceLayout
 from streams.queries.audit import Audit
 
 AUDIT_SECONDS = 20.0
@@ -59,6 +60,7 @@ async def audited_pairs(
     where: Where,
     audit: Audit,
     *,
+    layout: TraceLayout,
     caller: str,
     vertical: str,
     query: dict[str, Any],
@@ -73,7 +75,7 @@ async def audited_pairs(
     left = limit
     async for whole in _whole_chains(pages, chains):
         lines: list[dict[str, Any]] = []
-        for of_chain in pairs(whole, where, left_out):
+        for of_chain in pairs(whole, where, layout, left_out):
             if of_chain[0]["chosen_response_id"] in seen:
                 continue
             if left is not None and len(lines) + len(of_chain) > left:

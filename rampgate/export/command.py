@@ -89,7 +89,9 @@ class _Export:
         opik = (self.settings.opik, workspace_of(self.owner, self.settings), self.owner.project)
         asked = (printed(self.where), options.since, options.limit, options.pairs, self.owner.reroll_window_seconds)
         beside = Path(os.path.realpath(options.output))
-        return to_file(beside, response, "export", self.caller, self.owner.name, *opik, *asked)
+        return to_file(
+            beside, response, "export", self.caller, self.owner.name, *opik, *asked, self.owner.trace.model_dump()
+        )
 
     async def run(self, shown: Progress) -> Written:
         """Write all lines. Raises Unread, Unauthorized, Unavailable and OSError."""
@@ -117,7 +119,7 @@ class _Export:
         )  # fmt: skip
         async with aclosing(audited(pages, self.where, audit, **self._named(written))) as chosen:
             async for page in chosen:
-                lines = [line(view) for view in page]
+                lines = [line(view, self.owner.trace) for view in page]
                 without = sum(one["user_query"] is None or one["agent_response"] is None for one in lines)
                 await written.add(lines, after=str(page[-1].trace["id"]), without_text=without, record=audit.last[0])
                 shown.at(written.lines)
@@ -134,7 +136,8 @@ class _Export:
             until_ms=written.until_ms, whole=True,
         )  # fmt: skip
         found = audited_pairs(
-            pages, chains, self.where, audit, left_out=written.left_out, **self._named(written)
+            pages, chains, self.where, audit,
+            layout=self.owner.trace, left_out=written.left_out, **self._named(written),
         )  # fmt: skip
         async with aclosing(found) as chosen:
             async for lines in chosen:

@@ -12,6 +12,7 @@ from rampgate.export.chains import Chain
 from rampgate.export.lines import said
 from schemas.answers import TurnView
 from schemas.signals import THUMBS
+from schemas.verticals import TraceLayout
 
 CUT: Final = "chains_cut_by_window"
 LIMIT: Final = "chains_cut_by_limit"
@@ -30,7 +31,9 @@ LEFT_OUT: Final = {
 """What is not exported, and what is said of it."""
 
 
-def pairs(chains: Sequence[Chain], where: Where, left_out: Counter[str]) -> Iterator[list[dict[str, Any]]]:
+def pairs(
+    chains: Sequence[Chain], where: Where, layout: TraceLayout, left_out: Counter[str]
+) -> Iterator[list[dict[str, Any]]]:
     """The lines of each chain that has some. The filter picks the rejected answers. Counts in `left_out` what it would
     have picked."""
     for chain in chains:
@@ -42,13 +45,14 @@ def pairs(chains: Sequence[Chain], where: Where, left_out: Counter[str]) -> Iter
             left_out[CUT] += 1
         elif last.feedback_scores.get(THUMBS.score, 0.0) < 0:
             left_out[VOTED_DOWN] += 1
-        elif lines := [line for view in picked if (line := pair(last, view, left_out)) is not None]:
+        elif lines := [line for view in picked if (line := pair(last, view, layout, left_out)) is not None]:
             yield lines
 
 
-def pair(chosen: TurnView, rejected: TurnView, left_out: Counter[str]) -> dict[str, Any] | None:
+def pair(chosen: TurnView, rejected: TurnView, layout: TraceLayout, left_out: Counter[str]) -> dict[str, Any] | None:
     """A line; None, and counted, where the two tell nothing of what the user prefers as an answer to one query."""
-    query, better, worse = said(chosen, "input"), said(chosen, "output"), said(rejected, "output")
+    query = said(chosen, "question", layout)
+    better, worse = (said(view, "answer", layout) for view in (chosen, rejected))
     if query is None or better is None or worse is None:
         left_out[WITHOUT_TEXT] += 1
     elif chosen.trace.get("input") != rejected.trace.get("input"):

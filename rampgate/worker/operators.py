@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -23,6 +24,7 @@ from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_reminders import TriageReminders
 from streams.alerts.user_weeks import Seen, UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.metrics import verdict_published
 from streams.opik.traces import limit_of
 
 log = structlog.get_logger(__name__)
@@ -46,7 +48,8 @@ class Operators:
         parts, settings = self._parts, self._parts.settings
         notifier = make_notifier(parts, self._client)
         slack = channels_of(settings).slack
-        news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback)
+        published = partial(verdict_published, parts.metrics)
+        news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback, published)
         self._watch = make_watch(parts, self._client, lambda: False)
         responses = EvaluationResponses(self._watch, observed(parts.metrics), parts.clock)
         self.consumer = DelayedConsumer(

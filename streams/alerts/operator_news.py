@@ -1,4 +1,5 @@
-"""Tells operators of failed verdicts, from the topic that PC6 reads too (PC5 AC-4, §5.5, §9.5).
+"""Tells operators of failed verdicts, from the topic that PC6 reads too (PC5 AC-4, §5.5, §9.5), and counts those that
+CI published (PC5 §10.2).
 
 A worker that dies after it published a verdict leaves the telling to the worker that reads on, so a verdict is told at
 least once. A mark in Redis says what was told; only a death between Slack's answer and the mark tells a verdict twice.
@@ -7,7 +8,7 @@ Nothing waits for this: neither the verdict, nor a verdict behind one that can't
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import orjson
 import structlog
@@ -29,27 +30,42 @@ GIVEN_UP_AFTER_MS = 86_400_000
 
 class OperatorNews:
     """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
-    where `slack` is configured."""
+    where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was
+    counted by its publisher. The pull request itself shows that its gate failed."""
 
-    def __init__(self, store: Store, clock: Clock, notifier: Notifier, slack: Address | None, keep_ms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        notifier: Notifier,
+        slack: Address | None,
+        keep_ms: int,
+        published: Callable[[Verdict], None],
+    ) -> None:
         self._store, self._clock, self._notifier, self._slack, self._keep = store, clock, notifier, slack, keep_ms
+        self._published = published
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """Tell of the failed verdicts among these records; returns those to be tried again. Raises Unavailable."""
         waiting = []
         for record in records:
-            verdict = _failed(record)
+            verdict = _heeded(record)
             if verdict is None:
                 continue
             key, now = OPERATOR_TOLD.key(verdict.verdict_id), self._clock.now_ms()
             if any(await self._store.read([key])):
+                continue
+            mark = Change(sets={key: (b"1", now + self._keep)})
+            if verdict.milestone is Milestone.PRE_MERGE:
+                await self._store.apply(mark)  # first: a record that comes again is not counted twice
+                self._published(verdict)
                 continue
             channel = await self._tell(verdict)
             if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
             _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
-            await self._store.apply(Change(sets={key: (b"1", now + self._keep)}))
+            await self._store.apply(mark)
         return waiting
 
     async def _tell(self, verdict: Verdict) -> str:
@@ -64,15 +80,15 @@ class OperatorNews:
         return "slack"
 
 
-def _failed(record: Record) -> Verdict | None:
-    """The verdict where it is a rollout's fail; None for any other record. A failed pull request is told there."""
+def _heeded(record: Record) -> Verdict | None:
+    """The verdict where it is CI's, or a rollout's fail; None for any other record."""
     try:
         verdict = from_json(orjson.loads(record.value or b""))
     except (ValueError, TypeError, ValidationError) as error:
         wrong = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else "no JSON"
         log.error("no_verdict", partition=record.partition, offset=record.offset, reason=wrong)
         return None
-    return verdict if verdict.verdict is VerdictLevel.FAIL and verdict.milestone is not Milestone.PRE_MERGE else None
+    return verdict if verdict.milestone is Milestone.PRE_MERGE or verdict.verdict is VerdictLevel.FAIL else None
 
 
 def _log(verdict: Verdict, told: str) -> None:

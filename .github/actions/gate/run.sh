@@ -10,6 +10,7 @@ done
 arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
 arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER")
 arguments+=(--format github --json --junit "$folder/gate.xml" --html "$folder/gate.html")
+arguments+=(--metrics-file "$folder/gate.prom")
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--markdown "$GITHUB_STEP_SUMMARY")
 [[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")
 [[ -z $OUTPUTS ]] || arguments+=(--outputs "$OUTPUTS")

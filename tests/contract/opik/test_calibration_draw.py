@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from datetime import timedelta
 from pathlib import Path
 
@@ -37,6 +38,21 @@ async def test_pf9_5_3_a_round_draws_from_opik_and_goes_on_without_a_file_of_tur
     }
     texts = b"".join(path.read_bytes() for path in shop_round.folder.glob("specs/**/*") if path.is_file())
     assert b"how do I do" not in texts
+
+
+async def test_annotators_read_on_their_sheet_the_texts_that_judges_read(shop_round: Rig) -> None:
+    """People and judges are compared by what both read, so both read the same."""
+    for number in range(TURNS):
+        said = {"input": {"messages": [{"role": "user", "content": f"how do I do {number}?"}]}}
+        said |= {"output": {"messages": [{"content": [{"type": "text", "text": f"so {number}"}], "id": "m-1"}]}}
+        await shop_round.add(number, texts=said)
+    code, _, err = await shop_round.calibrate(*BEGUN, "--sheet", "sheet.csv")
+    assert code == 0, err
+    rows = list(csv.DictReader(Path("sheet.csv").read_text().splitlines()))
+    assert rows
+    for row in rows:
+        number = row["item_id"].removeprefix("r")
+        assert (row["user_query"], row["agent_response"]) == (f"how do I do {number}?", f"so {number}")
 
 
 async def test_what_comes_later_changes_no_draw_and_another_export_of_the_turns_will_do(shop_round: Rig) -> None:

@@ -78,7 +78,7 @@ async def add(
     project, at = metadata.pop("project", "receipts-eval"), now() - ago * MINUTE
     labels = {"response_id": response_id, "vertical": "receipts", "sub_agent": "scan", "prompt_version": 7}
     trace = {"id": trace_id_at(at), "project_name": project, "name": "turn", "start_time": iso(at)}
-    texts = {"input": {"q": said}, "output": said if answer is None else answer}
+    texts = {"input": {"q": said}, "output": said if answer is None else answer, **metadata.pop("texts", {})}
     await rig.opik.add_traces(trace | {"end_time": iso(at + 5), "metadata": {**labels, **metadata}, **texts})
     if thumbs is not None:
         await rig.opik.add_score(str(trace["id"]), "user_signal_thumbs", thumbs, project)
@@ -120,6 +120,36 @@ async def test_pf9_fr12_ac12_each_turn_that_matches_is_a_line_with_texts_and_all
     assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)
     assert record["caller"].startswith("cli:")
     assert record["query"]["where"] == "feedback_scores.user_signal_thumbs < 0.0"
+
+
+MESSAGES = {"messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": "where is it?"}]}
+ANSWER = {
+    "messages": [{"role": "assistant", "content": [{"type": "text", "text": "in your wallet"}]}],
+    "usage": {"n": 3},
+}
+
+
+async def texts_of(rig: Rig) -> list[tuple[str, str]]:
+    ran = await export(rig)
+    assert ran.code == 0, ran.err
+    return [(one["user_query"], one["agent_response"]) for one in lines(ran.out)]
+
+
+async def test_pf9_fr12_ac12_a_line_has_the_texts_that_judges_read_and_whole_json_where_there_is_none(rig: Rig) -> None:
+    """By the path that the online binding names: the vertical's own where it states one, and a trace with more around
+    the text than judges read."""
+    await add(rig, "messages", 5, texts={"input": MESSAGES, "output": ANSWER})
+    await add(rig, "other", 4, texts={"input": {"asked": {"words": "when?"}}, "output": {"reply": [1]}})
+    assert await texts_of(rig) == [
+        ('{"asked": {"words": "when?"}}', '{"reply": [1]}'),
+        ("where is it?", "in your wallet"),
+    ]
+    file = rig.configs / "verticals" / "receipts.yaml"
+    file.write_text(file.read_text() + "\ntrace: {question: input.asked.words, answer: output.reply}\n")
+    assert await texts_of(rig) == [
+        ("when?", "[1]"),
+        (json.dumps(MESSAGES), json.dumps(ANSWER)),
+    ]
 
 
 async def test_nothing_of_other_verticals_sub_agents_and_times_is_exported(rig: Rig) -> None:
@@ -192,6 +222,22 @@ async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_
     assert {record["query"]["export"] for record in sink.records} == {ran.json["export"]}
     assert len({record["query"]["until"] for record in sink.records}) == 1
     assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == ["out.jsonl"]
+
+
+async def test_an_export_that_failed_begins_again_where_the_vertical_states_another_layout(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(3):
+        await add(rig, f"r-{number}", 20 - number)
+    file, vertical = tmp_path / "out.jsonl", rig.configs / "verticals" / "receipts.yaml"
+    sink.failing_after = 1
+    assert (await export(rig, "--output", str(file))).code == 2
+    sink.failing_after = None
+    vertical.write_text(vertical.read_text() + "\ntrace: {question: input.q}\n")
+    ran = await export(rig, "--output", str(file))
+    assert (ran.code, "goes on" in ran.err) == (0, False), ran.err
+    assert [one["user_query"] for one in lines(file.read_text())] == ["hi"] * 3
 
 
 SEARCH = {"path": "traces/search"}

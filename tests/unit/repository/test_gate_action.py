@@ -28,7 +28,8 @@ from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.repository.workflow_files import load
 
 ACTION: Any = load(FOLDER / "action.yml")
-STEPS = ACTION["runs"]["steps"]
+STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
+UPLOADS = [step for step in ACTION["runs"]["steps"] if "uses" in step]
 KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY", "KAFKA_PASSWORD")
 SECRET = "the-key-of-the-model"
 CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
@@ -193,6 +194,22 @@ def test_a_suites_run_of_the_pull_requests_last_commit_is_a_part_of_the_verdict(
     document.write_text(json.dumps(told | {"commit": git(runner.target, "rev-parse", "HEAD").strip()}))
     assert runner.run(suite=str(document)).returncode == 1
     assert {one["code"] for one in runner.read("verdict.json")["reasons"]} == {"suite_unusable"}
+
+
+def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runner: Runner) -> None:
+    (keeps,) = (step for step in UPLOADS if step["with"]["path"].endswith(".prom"))
+    assert keeps["uses"].startswith("actions/upload-artifact@")
+    assert keeps["if"].startswith("${{ !cancelled() && "), "also of a gate that failed its step"
+    assert keeps["continue-on-error"] == "true", "and the verdict does not wait for the store of artifacts"
+    rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
+    runner.commit(runner.proposed)
+    for outputs, verdict in (("outputs.jsonl", "pass"), ("worse.jsonl", "fail")):
+        jsonl(runner.target / "worse.jsonl", *(answer(n, 0.1) for n in range(ITEMS)))
+        assert runner.run(outputs=outputs).returncode == (verdict == "fail")
+        figures = Path(keeps["with"]["path"].replace("${{ steps.plan.outputs.folder }}", str(runner.made))).read_text()
+        assert 'eval_gate_fired_total{milestone="pre_merge"} 1.0' in figures
+        assert f'eval_gate_verdict_total{{milestone="pre_merge",verdict="{verdict}"}} 1.0' in figures
+        assert re.search(r'score_distribution_count{judge_id="brevity",milestone="pre_merge"} [1-9]', figures)
 
 
 def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
+from rampgate.ci_gate.metrics import leave
 from rampgate.console import LONGEST_MESSAGE, Format, annotation, limited_annotations, plain, print_json
+from rampgate.registry.metrics import count_findings
 from rampgate.registry.view import finding_answer
 from schemas.counting import counted
 from schemas.dead_letters import clean
+from streams.metrics import Metrics
 
 
 def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
@@ -31,8 +35,13 @@ def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
     return 0 if result.valid else 1
 
 
-def tell(result: ValidationResult, format: Format, as_json: bool) -> int:
-    """As `show`; `--json` with `--format github` gives both: the document on stdout, annotations on stderr."""
+def tell(result: ValidationResult, format: Format, as_json: bool, metrics_file: Path | None = None) -> int:
+    """As `show`; `--json` with `--format github` gives both: the document on stdout, annotations on stderr. The
+    findings' metrics go to `metrics_file`."""
+    if metrics_file is not None:
+        metrics = Metrics()
+        count_findings(metrics, result.findings)
+        leave(metrics, metrics_file, "eval_rule_validation_failed_total", "eval_manifest_drift_total")
     if as_json and format is Format.GITHUB:
         show(result, Format.GITHUB)
     return show(result, Format.JSON if as_json else format)

@@ -56,22 +56,25 @@ def show_manifest(found: Mapping[str, Any], judges: Sequence[ServedJudge]) -> No
     show_judges(judges, f"Judges {seen_by(found['vertical'])}, registry {found['config_hash']}", disk.today())
 
 
-def validate(path: Path | None, configs: Path | None, format: Format, as_json: bool) -> int:
+def validate(path: Path | None, configs: Path | None, format: Format, as_json: bool, metrics_file: Path | None) -> int:
     """Report every finding of a manifest, or of all that the registry's is made of. Exit code 1 for an error."""
+    return tell(_found(path, configs), format, as_json, metrics_file)
+
+
+def _found(path: Path | None, configs: Path | None) -> ValidationResult:
     if path is not None and not path.exists():
         raise Failure(f"{path}: no such file; name a manifest, or none for the registry's own")
     if path is None or path.is_dir():
-        return tell(validate_sources(tree_of(path or root_of(configs)), disk.today()), format, as_json)
+        return validate_sources(tree_of(path or root_of(configs)), disk.today())
     root = root_of(configs)
     if path.name in (BASE, EXTENSION, SELECTION) or path.suffix == ".xml":
         around = [one for one in (root, *_around(path)) if one.is_dir()] if configs is None else []
-        return tell(_source(path, around or [root]), format, as_json)
+        return _source(path, around or [root])
     beside = (path.absolute().parent / "rules").is_dir()
     try:
-        result = validate_manifest(path, root=None if beside and configs is None else root)
+        return validate_manifest(path, root=None if beside and configs is None else root)
     except OSError as error:
         raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
-    return tell(result, format, as_json)
 
 
 def _source(path: Path, roots: list[Path]) -> ValidationResult:

@@ -13,18 +13,16 @@ from evalcore.registry.registry import Judge, build
 from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.registry.findings import tell
 from rampgate.cli.jobs.registry.registries import absolute, read_registry, registry_of, root_of, tree_of
 from rampgate.cli.jobs.registry.rule_view import seen_by, show_changes, show_judges
 from rampgate.console import Failure, Format, print_json
 from rampgate.limits.rounds import with_rounds
-from rampgate.registry.metrics import count_findings, every_view
+from rampgate.registry.metrics import every_view
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
 from schemas.counting import counted
 from schemas.judges import Classification, judge_id
-from streams.metrics import Metrics
 
 YAML = (".yaml", ".yml")
 
@@ -39,11 +37,7 @@ def validate(paths: list[Path], configs: Path | None, format: Format, as_json: b
         result = ValidationResult.of(paths[0] if len(paths) == 1 else Path(f"{len(paths)} paths"), found)
     else:
         result = validate_tree(with_rounds(tree_of(root_of(configs))), disk.today())
-    if metrics_file is not None:
-        metrics = Metrics()
-        count_findings(metrics, result.findings)
-        leave(metrics, metrics_file, "eval_rule_validation_failed_total", "eval_manifest_drift_total")
-    return tell(result, format, as_json)
+    return tell(result, format, as_json, metrics_file)
 
 
 def _of_path(path: Path) -> list[Finding]:

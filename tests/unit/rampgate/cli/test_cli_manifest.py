@@ -10,7 +10,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from evalcore.registry.disk import today
+from evalcore.validation import validate_sources
 from rampgate.cli import app
+from rampgate.cli.jobs.registry.registries import tree_of
+from rampgate.registry.metrics import is_drift
 from tests.shipped import LACKS
 from tests.unit.rampgate.cli.registry_copies import HERE, Ran, copied, edit, files, run
 
@@ -107,6 +111,22 @@ def test_pf9_fr7_a_remedy_names_the_source_of_the_manifest(
         )
     (configs / "manifest-base.yaml").unlink()
     assert not any("resolve" in error["fix"] for error in run(configs, "manifest", "validate", "--json").json["errors"])
+
+
+@pytest.mark.parametrize("about", [[], [MANIFEST]])
+def test_pc5_10_2_a_validation_of_the_manifest_leaves_its_metrics(
+    configs: Path, tmp_path: Path, about: list[str]
+) -> None:
+    """As `rules validate` does: each finding of drift between manifest and rule files is counted (R-3)."""
+    for file in (MANIFEST, "manifest-base.yaml"):
+        edit(configs / file, "thresholds:", "thresholds:\n  no_such_judge: 0.5")
+    left, paths = tmp_path / "manifest.prom", [str(configs / file) for file in about]
+    assert run(configs, "manifest", "validate", *paths, "--metrics-file", str(left)).code == 1
+    found = validate_sources(tree_of(configs), today()).findings
+    (drift,) = re.findall(r"^eval_manifest_drift_total (\S+)$", left.read_text(), re.MULTILINE)
+    assert "threshold-of-a-judge" in [one.check for one in found]
+    assert float(drift) == sum(map(is_drift, found))
+    assert "rampgate_" not in left.read_text()
 
 
 def test_resolving_again_leaves_the_file_untouched(configs: Path) -> None:

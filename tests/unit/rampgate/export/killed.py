@@ -31,6 +31,7 @@ from rampgate.export.lines import line
 from rampgate.export.writing import Written, to_file
 from rampgate.unfinished import Part
 from schemas.answers import TurnView
+from schemas.verticals import TraceLayout
 from streams.kafka.client import Producer
 from streams.queries.audit import Audit
 from tests.memory_ports import ManualClock
@@ -96,7 +97,7 @@ async def export(folder: Path, pairs: bool, killer: Killer) -> None:
 
 async def _turns(written: Written, audit: Audit, named: dict[str, Any]) -> None:
     async for page in audited(each(pages_of(_behind(written.after), SIZE)), ALL, audit, **named):
-        await written.add([line(view) for view in page], after=str(page[-1].trace["id"]))
+        await written.add([line(view, TraceLayout()) for view in page], after=str(page[-1].trace["id"]))
 
 
 def _behind(after: str) -> list[TurnView]:
@@ -104,7 +105,7 @@ def _behind(after: str) -> list[TurnView]:
 
 
 async def _pairs(written: Written, audit: Audit, named: dict[str, Any]) -> None:
-    pages = each(pages_of(VIEWS, SIZE))
+    pages, named = each(pages_of(VIEWS, SIZE)), {**named, "layout": TraceLayout()}
     async for lines in audited_pairs(pages, chains(), ALL, audit, left_out=Counter(), **named):
         await written.add(lines)
 

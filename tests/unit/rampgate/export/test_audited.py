@@ -18,6 +18,7 @@ from evalcore.selection.where import parse_where
 from rampgate.export.audited import audited, audited_pairs
 from rampgate.export.pairs import LIMIT, shown
 from schemas.answers import TurnView
+from schemas.verticals import TraceLayout
 from streams.kafka.client import Producer
 from streams.queries.audit import Audit
 from tests.memory_ports import ManualClock
@@ -40,7 +41,8 @@ def ids_of_pages(
 
     async def ids() -> AsyncIterator[list[str]]:
         if pairs:
-            async with aclosing(audited_pairs(pages, chains(), ALL, audit, left_out=left_out, **named)) as found:
+            of_pairs = {**named, "layout": TraceLayout(), "left_out": left_out}
+            async with aclosing(audited_pairs(pages, chains(), ALL, audit, **of_pairs)) as found:
                 async for lines in found:
                     yield shown(lines)
         else:

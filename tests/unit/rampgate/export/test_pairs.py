@@ -8,6 +8,7 @@ from typing import Any
 from evalcore.selection.where import parse_where
 from rampgate.export.pairs import CUT, OTHER_QUERY, SAME_ANSWER, VOTED_DOWN, WITHOUT_TEXT, pairs
 from schemas.answers import TurnView
+from schemas.verticals import TraceLayout
 from tests.unit.rampgate.export.session_turns import answered, found
 
 ALL = 'vertical = "receipts"'
@@ -16,7 +17,7 @@ ALL = 'vertical = "receipts"'
 def paired(*views: TurnView, where: str = ALL) -> tuple[list[tuple[Any, Any]], dict[str, int]]:
     """(chosen, rejected) of each line, and what was left out."""
     left_out: Counter[str] = Counter()
-    lines = [line for lines in pairs(found(*views), parse_where(where), left_out) for line in lines]
+    lines = [line for lines in pairs(found(*views), parse_where(where), TraceLayout(), left_out) for line in lines]
     return [(line["chosen"], line["rejected"]) for line in lines], dict(left_out)
 
 
@@ -28,7 +29,7 @@ def test_pf9_fr12_the_last_answer_is_chosen_over_each_earlier_one() -> None:
 
 def test_a_line_has_texts_labels_and_the_ids_of_both() -> None:
     turns = answered("a", 10, said={"q": "why?"}, answer={"a": 1}), answered("b", 12, said={"q": "why?"})
-    ((line,),) = pairs(found(*turns), parse_where(ALL), Counter())
+    ((line,),) = pairs(found(*turns), parse_where(ALL), TraceLayout(), Counter())
     assert line == {
         "chosen_trace_id": turns[1].trace["id"],
         "rejected_trace_id": turns[0].trace["id"],
@@ -42,6 +43,20 @@ def test_a_line_has_texts_labels_and_the_ids_of_both() -> None:
         "chosen": "b",
         "rejected": '{"a": 1}',
     }
+
+
+def test_pf9_fr12_a_pair_has_the_texts_that_judges_read_and_one_query_is_the_whole_input() -> None:
+    def asked(text: str, before: str = "hi") -> Any:
+        return {"messages": [{"role": "user", "content": before}, {"role": "user", "content": text}]}
+
+    def said(text: str) -> Any:
+        return {"messages": [{"role": "assistant", "content": [{"type": "text", "text": text}]}]}
+
+    turns = answered("a", 10, said=asked("why?"), answer=said("so")), answered("b", 12, said=asked("why?"), answer="as")
+    ((line,),) = pairs(found(*turns), parse_where(ALL), TraceLayout(), Counter())
+    assert (line["user_query"], line["chosen"], line["rejected"]) == ("why?", "as", "so")
+    other = answered("c", 10, said=asked("why?"), reroll=1.0), answered("d", 12, said=asked("why?", "bye"))
+    assert paired(*other) == ([], {OTHER_QUERY: 1})
 
 
 def test_the_filter_picks_the_rejected_answer() -> None:

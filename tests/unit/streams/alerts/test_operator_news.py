@@ -10,10 +10,10 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from agents.ports import Unavailable
+from agents.ports import Change, Unavailable
 from evalcore.gates.messages import MOST, news
 from evalcore.gates.requests import RampRequest, read
-from evalcore.gates.verdict import Moment, as_json, of_gates, refused
+from evalcore.gates.verdict import Moment, as_json, of_gates, of_pull_request, refused
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Verdict, VerdictLevel
 from streams.alerts.notifiers import Address
@@ -84,7 +84,7 @@ def test_each_line_of_a_message_is_ours_whatever_the_names_hold() -> None:
 
 async def test_a_record_that_is_no_verdict_is_not_quoted_in_the_log(server: Server, client: httpx.AsyncClient) -> None:
     store = MemoryStore(ManualClock())
-    told = OperatorNews(store, ManualClock(), notifier(client), Address(server.url), DAY)
+    told = OperatorNews(store, ManualClock(), notifier(client), Address(server.url), DAY, lambda verdict: None)
     values = (b"canary", b'{"request_id": "canary", "verdict": "canary"}', b'{"canary": {"canary": 1}}', b"[1]")
     with capture_logs() as logs:
         assert not await told([Rec(value) for value in values])
@@ -107,6 +107,7 @@ class Rig:
     client: httpx.AsyncClient
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW))
     slack: bool = True
+    counted: list[Verdict] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
@@ -114,7 +115,8 @@ class Rig:
     async def hand_in(self, *verdicts: Verdict | bytes) -> list[int]:
         """Which of them are to come again. A new process each time: it remembers nothing."""
         address = Address(self.server.url + "/slack") if self.slack else None
-        handler = OperatorNews(self.store, self.clock, notifier(self.client), address, DAY)
+        count = self.counted.append
+        handler = OperatorNews(self.store, self.clock, notifier(self.client), address, DAY, count)
         values = [one if isinstance(one, bytes) else json.dumps(as_json(one)).encode() for one in verdicts]
         return [record.offset for record in await handler([Rec(value, offset=n) for n, value in enumerate(values)])]
 
@@ -166,6 +168,33 @@ async def test_one_error_line_has_all_of_it_whether_slack_is_configured_or_not(r
     assert line["failing_judges"] == ["jailbreaking"]
     assert line["reasons"] == [f"floor_breach: {BREACH.message}"]
     assert len(rig.told) == slack
+
+
+async def test_pc5_10_2_a_verdict_of_ci_is_counted_once_and_a_rollouts_is_not_counted_again(rig: Rig) -> None:
+    """Also where the record comes again, since a restart, or Redis in the middle of a batch, broke it off. The pull
+    request says that its gate failed; no operator is told."""
+    levels = (VerdictLevel.PASS, VerdictLevel.WARN, VerdictLevel.FAIL)
+    of_ci = [
+        of_pull_request("a", "v", gate(level, Milestone.PRE_MERGE), MOMENT, request_id=f"gate-run-{level}")
+        for level in levels
+    ]
+    passed = of_gates(asked("p"), [gate(VerdictLevel.PASS)], MOMENT)
+    apply, tries = rig.store.apply, 0
+
+    async def away_once(change: Change) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 2:
+            raise Unavailable("Redis")
+        await apply(change)
+
+    rig.store.apply = away_once
+    with pytest.raises(Unavailable):
+        await rig.hand_in(*of_ci, passed, failed())
+    for _ in range(2):
+        assert await rig.hand_in(*of_ci, passed, failed()) == []
+    assert [verdict.request_id for verdict in rig.counted] == [one.request_id for one in of_ci]
+    assert len(rig.told) == 1
 
 
 async def test_where_the_mark_can_not_be_read_it_waits(rig: Rig) -> None:
