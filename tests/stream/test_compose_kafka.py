@@ -221,7 +221,8 @@ def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_el
     told = {
         "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(tmp_path), "TARGET": str(target),
         "ACTION": str(action_beside_a_program(tmp_path / "program", ACTIONS / "overrides")),
-        "KAFKA": compose_kafka.address, "KAFKA_SECURITY": json.dumps(security), "KAFKA_PASSWORD": compose_kafka.login("ci")["sasl.password"],
+        "KAFKA": compose_kafka.address, "KAFKA_SECURITY": json.dumps(security),
+        "KAFKA_PASSWORD": compose_kafka.login("ci")["sasl.password"],
     }  # fmt: skip
     command = ["bash", str(Path(told["ACTION"]) / "publish.sh")]
     done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=120, check=False)
