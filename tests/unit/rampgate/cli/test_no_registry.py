@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
-from tests.unit.rampgate.cli.test_unknown_vertical import COMMANDS
+from tests.unit.rampgate.cli.vertical_commands import COMMANDS
 
 MODEL = ("--model", "http://127.0.0.1:1/v1")
 ANSWERS = {
