@@ -70,6 +70,7 @@ async def test_pf9_fr11_the_traces_own_word_replaces_it_also_where_it_names_none
         world.traces.known["r"] = found_trace("r", vertical=named or "")
         await world.age(MINUTE)
     assert world.coverage() == {(named or "", "both_present"): 1}
+    await world.tell(Kind.THUMBS, change("r", "up", 2, vertical="shopping"))
     after = world.store.values[turn_key("r")][0]
     assert (b"shopping" in before, b"games" in before) == (True, True)
     assert (b"shopping" in after, b"games" in after) == (False, False), "a joined turn keeps no byte of it"

@@ -65,13 +65,13 @@ async def test_pf9_fr11_scores_that_opik_has_later_end_it_and_so_does_a_withdraw
     await world.tell(Kind.TRACE, trace("a", at=NOW + MINUTE), trace("b", at=NOW + MINUTE))
     await world.tell(Kind.THUMBS, change("a", "up", 1), change("b", "up", 1))
     assert (await shown(world))["unjudged"] == 2
+    rate = await WindowCoverage(world.store, world.clock, ("shopping",)).rate(None, HOUR // SECOND)
+    assert rate == 1, "counted beside the classes, and in none of them"
     world.traces.known["a"] = found_trace("a", judged=True)
     await world.age(MINUTE)
     assert (await shown(world))["unjudged"] == 1
     await world.tell(Kind.THUMBS, change("b", None, 2))
     assert await shown(world) == {"both": 1, "no trace": 0, "no signal": 0, "rate": 1, "unjudged": 0}
-    rate = await WindowCoverage(world.store, world.clock, ("shopping",)).rate(None, HOUR // SECOND)
-    assert rate == 1, "counted beside the classes, and in none of them"
 
 
 async def test_a_turn_joined_by_the_release_before_moves_no_figure_below_zero() -> None:
