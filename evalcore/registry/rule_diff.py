@@ -50,6 +50,7 @@ def values(judge: Judge) -> dict[str, Any]:
     holds = {name: value for name, value in resolved.items() if name not in own}
     holds["filter"] = judge.filter.model_dump(mode="json") if judge.filter is not None else None
     holds["sub_agents"] = list(judge.sub_agents)
+    holds["trace"] = layout.model_dump() if (layout := judge.layouts.get(judge.vertical or "")) else {}
     written = judge.rule.model_dump(mode="json")
     holds = {name: value for name, value in written.items() if name not in _RESOLVED} | holds
     return dict(_leaves(holds))

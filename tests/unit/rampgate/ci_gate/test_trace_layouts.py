@@ -15,6 +15,7 @@ from evalcore.canaries.planting import planted, positions
 from evalcore.judges.bindings import PLAIN, bind, resolve
 from evalcore.judges.evaluator import Task
 from evalcore.registry.opik_rules import Inexpressible, desired
+from evalcore.registry.rule_diff import changes
 from evalcore.scoring.cache import MemoryScoreCache
 from rampgate.cli.jobs.state.queries import show_turn
 from schemas.outcomes import Kind
@@ -168,6 +169,10 @@ def test_the_configuration_is_another_and_the_judges_version_is_not() -> None:
     """Bindings decide a version; where a vertical's traces have the same texts doesn't: a suspension still holds."""
     before, after = built(RULES), built({**RULES, **SHOP})
     assert before.config_hash != after.config_hash
+    shown = changes(before.all("shop"), after.all("shop"))
+    assert {(one.judge, one.field) for one in shown} >= {("refusal", "trace.answer"), ("refusal", "trace.question")}
+    assert {one.field for one in shown} == {"trace.answer", "trace.question"}
+    assert changes(before.all("travel"), after.all("travel")) == ()
     assert before.judge("refusal", "shop").version == after.judge("refusal", "shop").version
     assert built().judge("refusal").version != before.judge("refusal").version
 
