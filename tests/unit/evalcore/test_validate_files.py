@@ -13,7 +13,7 @@ import evalcore
 from evalcore.validation import validate_manifest, validate_rule_file
 from evalcore.yaml.findings import ValidationResult
 from tests.shipped import LACKS
-from tests.unit.evalcore.yaml.documents_files import PC5_5_3, TODAY, written
+from tests.unit.evalcore.yaml.documents_files import PC5_5_3, REST, TODAY, written
 from tests.unit.rampgate.cli.registry_copies import HERE, copied
 
 CONFIGS = HERE / "configs"
@@ -49,7 +49,7 @@ def test_pc5_ac10_the_shipped_manifest_holds(copy: Path) -> None:
 
 def test_pc5_ac10_a_new_entry_of_the_manifest_is_validated_the_same_way(tmp_path: Path) -> None:
     entry = "  returns:\n    judges: [response_quality, ux_quallity]\n"
-    path = written(tmp_path / "m.yaml", PC5_5_3.replace("categories:\n", f"categories:\n{entry}"))
+    path = written(tmp_path / "m.yaml", PC5_5_3.replace("categories:\n", f"categories:\n{entry}") + REST)
     (told,) = validate_manifest(path, root=CONFIGS, today=TODAY).errors
     assert (told.field, told.check) == ("categories.returns.judges[1]", "manifest-judge-exists")
     assert "did you mean 'ux_quality'?" in told.message

@@ -168,7 +168,7 @@ def test_pf9_decision_11_verticals_whose_limits_of_a_judge_lie_apart_are_told(ch
     (one,) = told["apart"]
     assert (code, told["diverging_count"], one["diverges"]) == (0, 0, False)
     travel = "rules/travel/helpfulness.yaml"
-    own = f"{{classification: quality, baseline_source: provisional_seed, {seed(60)}"
+    own = f"{{classification: quality, baseline_source: provisional_seed, calibration_ref: PLT-1, {seed(60)}"
     code, told, _ = check({OWN: f"{{{seed(60)}, threshold: 4.2}}", travel: f"{own}, threshold: 4.8, floor: 3}}"})
     assert (code, told["diverging_count"]) == (0, 2)
     by = {one["limit"]: one for one in told["apart"]}

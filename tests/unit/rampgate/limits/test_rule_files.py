@@ -285,9 +285,8 @@ def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_li
 
 def test_where_the_platform_asks_for_more_at_a_milestone_a_vertical_asks_for_as_much(configs: Path) -> None:
     rewritten(configs / "rules/brevity.yaml", "threshold: 4\n", "threshold: {pre_merge: 4, pre_ramp: 3, pre_full: 4}\n")
-    new = NewLimits(
-        "brevity", BaselineSource.PROVISIONAL_SEED, DAY, DAY + timedelta(days=90), threshold=3.5
-    )  # fmt: skip
+    due = DAY + timedelta(days=90)
+    new = NewLimits("brevity", BaselineSource.PROVISIONAL_SEED, DAY, due, threshold=3.5, calibration_ref="PLT-1")
     (change,) = write_limits(configs, "shop", [new])
     assert yaml.safe_load(change.after)["threshold"] == {"pre_merge": 4, "pre_ramp": 3.5, "pre_full": 4}
     assert validate_root(configs).errors == []
