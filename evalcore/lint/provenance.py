@@ -89,8 +89,7 @@ def _missing(files: RegistryFiles, find: Find, source: BaselineSource, needed: d
 
 @PROVENANCE.warning("PF-9 FR-13")
 def drift_limit_stated(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A judge states how far its scores may move between calibrations: without a limit nothing can say that it
-    drifted."""
+    """A judge states how far its scores may move between calibrations; else nothing can say that it drifted."""
     for judge, rule in files.rules.items():
         if rule.model.drift is None:
             fix = "add drift: {kl_threshold: …} with the fields of a source, as the threshold has them"
@@ -147,9 +146,8 @@ def production_window(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         days = cited.calibration.window_days
         if days is not None and days < LEAST_WINDOW_DAYS:
             message = f"a window of {days} days is too short for {cited.name}"
-            yield find(
-                cited.parsed, cited.field("calibration", "window_days"), message, "30 is the default, 7 the least"
-            )
+            fix = "30 is the default, 7 the least"
+            yield find(cited.parsed, cited.field("calibration", "window_days"), message, fix)
 
 
 @PROVENANCE.error("PF-9 §5.3")

@@ -80,9 +80,6 @@ class Judge:
     calibration_ref: str | None
     calibration: Calibration | None
     recalibration_due: date
-    rests_on: tuple[Provenance, ...]
-    """Where its thresholds come from, then its floor: a vertical's file of those that it states, else the central one.
-    The four fields above are the first's."""
     version: str
     """The hash of all that decides a score: rubric, model, parameters, bindings."""
     dimensions: Mapping[str, Limits] = field(default_factory=dict)
@@ -95,6 +92,13 @@ class Judge:
     layouts: Mapping[str, TraceLayout] = field(default_factory=dict)
     """How traces are laid out, by the vertical that they name, of those that state it. No part of `version`: the judge
     asks the same, of the same texts."""
+    beside: tuple[Provenance, ...] = ()
+    """Where thresholds come from that a vertical's file leaves to the central one, then the floor: the judge's own
+    provenance is that of its first threshold."""
+
+    @property
+    def rests_on(self) -> tuple[Judge | Provenance, ...]:
+        return (self, *self.beside)
 
     @property
     def safety(self) -> bool:
@@ -103,8 +107,10 @@ class Judge:
     @property
     def floor_provenance(self) -> dict[str, Any] | None:
         """Where the floor comes from, as JSON; None where the threshold does as well."""
-        of = self.rests_on[-1]
-        return of.model_dump(mode="json", exclude_none=True) if of != self.rests_on[0] else None
+        of = self.beside[-1] if self.beside else None
+        if of is None or all(getattr(of, name) == getattr(self, name) for name in Provenance.model_fields):
+            return None
+        return of.model_dump(mode="json", exclude_none=True)
 
     @property
     def fires(self) -> bool:
@@ -139,8 +145,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
     rule = files.rules[name].model
     own_file = files.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
-    rests_on = _rests_on(rule, own)
-    provenance = rests_on[0]
+    provenance, *beside = _rests_on(rule, own)
     floor = rule.floor if own is None or own.floor is None else own.floor
     tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
     sources = [
@@ -182,7 +187,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
         drift=own.drift if own and own.drift else rule.drift,
-        rests_on=rests_on,
+        beside=tuple(beside),
         layouts=files.layouts,
     )
 
@@ -244,7 +249,7 @@ class Overdue:
         return self.baseline_source is BaselineSource.PROVISIONAL_SEED
 
 
-def overdue(stated: Provenance, today: date) -> Overdue | None:
+def overdue(stated: Judge | Provenance, today: date) -> Overdue | None:
     """Tells how late a recalibration is; None until the day after `recalibration_due`. A seed past due warns at
     pre_merge and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
     days = (today - stated.recalibration_due).days

@@ -29,7 +29,7 @@ class Suspending(Scripted):
 
 def resting_on(source: BaselineSource, due: date) -> Registry:
     key = ("ux_quality", "receipts")
-    judge = replace(registry().judges[key], baseline_source=source, recalibration_due=due)
+    judge = replace(registry().judges[key], baseline_source=source, recalibration_due=due, beside=())
     return replace(registry(), judges={**registry().judges, key: judge})
 
 

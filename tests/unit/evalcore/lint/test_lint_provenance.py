@@ -211,7 +211,13 @@ CASES = [
     ),
     *own_source("drift"),
     *own_source("floor_provenance"),
-    Case("drift-limit-stated", {QUALITY: "drift: null"}, f"{QUALITY}: drift", severity=Severity.WARNING),
+    Case(
+        "drift-limit-stated",
+        {QUALITY: "drift: null"},
+        f"{QUALITY}: drift",
+        {QUALITY: drift("provisional_seed", "2027-02-18")},
+        severity=Severity.WARNING,
+    ),
     Case(
         "seed-cadence",
         {QUALITY: drift("provisional_seed", "2027-02-20")},  # no day of the seed: today is the latest

@@ -73,7 +73,6 @@ def judge(judge_id: str = "response_quality", **changes: Any) -> Judge:
         calibration_ref="PLT-596",
         calibration=Calibration(ticket="PLT-596", traces=250),
         recalibration_due=date(2027, 1, 1),
-        rests_on=(rule.provenance,),
         version="v1",
     )
     return replace(made, **changes)

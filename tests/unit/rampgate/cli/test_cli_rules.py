@@ -187,7 +187,7 @@ def test_pf9_fr3_a_calibration_without_its_day_is_an_error(configs: Path) -> Non
         (QUALITY, "recalibration_due: 2027-02-18\n", "recalibration_due: soon\n"),
         (QUALITY, "recalibration_due: 2027-02-18\n", "recalibration_due:\n"),
         (QUALITY, "  seeded_on: 2026-11-20\n", "  seeded_on: 2026-02-01\n"),
-        (QUALITY, ", recalibration_due: 2027-02-18}", "}"),
+        (QUALITY, "  recalibration_due: 2027-02-18\n", ""),
         ("../specs/verticals/receipts/eval/agreement.yaml", "set_on: 2026-11-20", "set_on: 2026-02-01"),
     ],
 )
