@@ -125,7 +125,8 @@ def digest(content: Any) -> str:
 
 
 def judge_version(name: str, rule: RuleFile) -> str:
-    """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration."""
+    """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration, nor of
+    how a zero is written."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
     for newer in (
         "confirmation",
@@ -135,7 +136,7 @@ def judge_version(name: str, rule: RuleFile) -> str:
             content.pop(newer, None)
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
-    own = {"temperature": float(rule.temperature), "score_range": score_range(rule), "id": name}
+    own = {"temperature": float(rule.temperature) + 0.0, "score_range": score_range(rule), "id": name}
     return digest({**content, **own, "message_form": MESSAGE_FORM})
 
 
