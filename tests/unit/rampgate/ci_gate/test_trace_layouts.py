@@ -31,7 +31,7 @@ from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, verdict
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
 from tests.unit.rampgate.cli.registry_copies import copied, edit, run
-from tests.unit.streams.queries.test_turn_view import TRACE, Opik, store_with
+from tests.unit.streams.queries.viewed_turns import TRACE, Opik, store_with
 
 NAMED = "{variables: {online: {input: question, output: answer}}}"
 TOOLED = "{variables: {online: {input: question, output: answer, calls: tools, facts: context}}}"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import pytest
 
 from agents.codec import TraceFacts
-from agents.join.turn import Signal, Turn, encode_turn
+from agents.join.turn import Signal, Turn
 from agents.join.versions import Came, Standing
 from agents.join.versions import store as store_versions
 from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled
 from agents.ports import Change, Places
 from evalcore.scoring.sampling import PooledTurn, turn_hash
 from streams.queries.turn_view import TurnNotFound, joined, view_turn
-from tests.memory_ports import ManualClock, MemoryStore
-
-TRACE = uuid.uuid4()
+from tests.unit.streams.queries.viewed_turns import TRACE, Opik, store_with
 
 
 def score(name: str, value: float, source: str = "sdk", reason: str | None = None) -> dict[str, Any]:
@@ -51,25 +48,6 @@ def test_metadata_of_any_shape_makes_a_view(metadata: Any) -> None:
     assert view.timestamp == "2026-01-01T00:00:00Z"
     assert view.frames == []
     assert view.trace["project_name"] == "p"
-
-
-class Opik:
-    def __init__(self, traces: dict[str, dict[str, Any]], found: dict[str, TraceFacts]) -> None:
-        self.traces, self.found, self.searches = traces, found, 0
-
-    async def get(self, trace_id: str) -> dict[str, Any] | None:
-        return self.traces.get(trace_id)
-
-    async def find(self, since_ms: dict[str, int]) -> dict[str, TraceFacts]:
-        self.searches += 1
-        return {rid: self.found[rid] for rid in since_ms if rid in self.found}
-
-
-def store_with(turn: Turn | None) -> MemoryStore:
-    store = MemoryStore(ManualClock())
-    if turn is not None:
-        store.values["t2:r"] = (encode_turn(turn), store.clock.now_ms() + 1)
-    return store
 
 
 async def test_a_known_trace_costs_no_search() -> None:
