@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.opik.scripted_opik import ScriptedOpik
-from tests.contract.opik.sync_rig import QUALITY, Rig, made
+from tests.contract.opik.sync_rig import EVALUATORS, QUALITY, Rig, made
 from tests.unit.rampgate.cli.registry_copies import edit
+
+CREATE = {"path": EVALUATORS, "method": "POST"}
 
 
 @pytest.fixture
@@ -103,3 +105,20 @@ async def test_pc5_ac7_a_named_rule_that_is_not_written_ends_with_1_and_says_why
     assert (told.code, told.json["synced"]) == (1, False)
     assert [one["judge"] for part in told.json["verticals"] for one in part["failed"]] == ["response_quality"] * 2
     assert await rig.there() == {}
+
+
+async def test_pc5_fr9_a_judge_that_its_file_switches_off_is_written_too(rig: Rig) -> None:
+    """Opik holds a copy of each file; a disabled one fires on nothing, also where Opik judges."""
+    edit(rig.configs / "verticals/receipts.yaml", "workspace", "live_judge: opik\nworkspace")
+    file = rig.configs / "rules/ux_quality.yaml"
+    edit(file, "enabled: true", "enabled: false")
+    ran = await rig.run("rules", "create", "--name", "ux_quality", "--file", str(file))
+    assert (ran.code, "nothing to do" in ran.out) == (0, False)
+    assert [rule.enabled for rule in (await rig.there()).values()] == [False]
+
+
+async def test_pc5_ac7_a_rule_that_one_vertical_alone_lacks_ends_with_1(rig: Rig) -> None:
+    await rig.opik.fault(match=CREATE, status=422, body={"errors": ["code.model: unknown"]}, times=1)
+    ran = await rig.run("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY), "--json")
+    assert [len(part["written"]) for part in ran.json["verticals"]] == [0, 1]
+    assert (ran.code, ran.json["synced"]) == (1, False)

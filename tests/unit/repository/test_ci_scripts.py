@@ -19,7 +19,9 @@ import pytest
 from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
 from tests.root import ROOT
+from tests.unit.evalcore.gates.test_gate_baselines import BLOCKING, filled
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, environment, jsonl, local_model
+from tests.unit.rampgate.ci_gate.github_api import github
 from tests.unit.rampgate.inversion.reference_rig import Shop, turned
 from tests.unit.repository.workflow_files import load
 
@@ -216,6 +218,40 @@ def test_pc5_5_2_a_run_on_main_is_recorded_and_proposed_and_later_gates_are_comp
         after = gate()
         assert "has no run of main" not in after.stderr
         assert json.loads(after.stdout)["per_judge_scores"]["brevity"]["rule"] == "regressed"
+
+
+PULLS = """*/pulls)
+            sha=${1#*/commits/}
+            jq --arg sha "${sha%/pulls}" -n '[{number: 11, merge_commit_sha: "b"}, {number: 12, merge_commit_sha: $sha}]' |
+                jq -r "$3" ;;
+        author)"""
+"""Of a commit two pull requests: one that has it, and the one that was merged as it."""
+
+
+@pytest.mark.parametrize("judges", ["[brevity]", "[helpfulness]"])
+def test_pc5_fr12_a_fall_that_the_merge_accepted_is_a_baseline_and_another_is_none(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, judges: str
+) -> None:
+    """PC5 §5.2, §5.5: else what a reviewer agreed to lets no run of main be recorded from then on."""
+    (repository.log.parent / "bin" / "gh").write_text(GH.replace("author)", PULLS))
+    with local_model() as model, github() as host:
+        for shipped in ("configs", "prompts", "specs"):
+            shutil.rmtree(repository.path / shipped)
+        rig = Rig(repository.path, model.url)
+        rig.registry(BLOCKING)
+        rig.answers(lambda n: 0.6 if n % 2 else 1)
+        before = repository.git("rev-parse", "HEAD").strip()
+        repository.git("add", "--all")
+        repository.git("commit", "--quiet", "-m", "a merge")
+        host.says(filled(judges, expires=str(today() + timedelta(days=30))))
+        host.merges(repository.git("rev-parse", "HEAD").strip())
+        told = {"DATASET": "items.jsonl", "OUTPUTS": "outputs.jsonl", "GITHUB_REPOSITORY": "example/agents"}
+        for name, value in (rig.environment | told | {"BEFORE": before, "RAMPGATE_GITHUB_URL": host.url}).items():
+            monkeypatch.setenv(name, value)
+        done = repository.run("record_baselines")
+    held = judges == "[brevity]"
+    assert done.returncode == (not held), done.stdout + done.stderr
+    assert ("--head registry/baselines" in repository.asked) is held
 
 
 PAIR = '{"judge_id": "a", "item_id": %d, "judge_score": %s, "human_score": %d}\n'

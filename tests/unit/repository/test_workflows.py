@@ -233,8 +233,11 @@ def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_bra
     (job,) = workflow["jobs"].values()
     assert job["permissions"] == {"contents": "read", "pull-requests": "read"}
     assert "env" not in job
+    recorded = re.search(r"^baselines=(\S+)$", (ROOT / ".ci" / "record_baselines").read_text(), re.M)
+    assert recorded
     keyed = [step for step in job["steps"] if "secrets." in str(step)]
     assert [step["uses"] for step in keyed] == ["./target/.github/actions/gate"]
+    assert keyed[0]["with"]["baselines"] == recorded[1], "main's runs stand where it looks (PC5 §5.2, FR-12)"
     assert keyed[0]["with"]["model-key"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )

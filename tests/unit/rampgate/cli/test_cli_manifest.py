@@ -113,6 +113,26 @@ def test_pf9_fr7_a_remedy_names_the_source_of_the_manifest(
     assert not any("resolve" in error["fix"] for error in run(configs, "manifest", "validate", "--json").json["errors"])
 
 
+def test_pf9_fr7_what_a_changed_source_breaks_is_mended_there(configs: Path) -> None:
+    """PF-9 FR-7, §5.6: `resolve` finds it in a manifest that is not written yet, so that nobody can change it."""
+    edit(configs / "manifest-base.yaml", "  ux_quality: 0.7\n", "")
+    (error,) = resolved(configs, "--json").json["errors"]
+    assert f"write it in {(configs / 'manifest-base.yaml').as_posix()}, then run" in error["fix"]
+
+
+def test_pf9_decision_18_a_category_of_the_platforms_is_changed_where_it_is_declared(configs: Path) -> None:
+    """PF-9 FR-7, §5.6: in the component, or the manifest's base; the resolved manifest would lose the change."""
+    edit(configs.parent / EXTENSION, "categories:\n", "categories:\n  greeting: {judges: [ux_quality]}\n")
+    told = [
+        error["fix"]
+        for command in (("rules", "validate"), ("manifest", "validate", str(configs.parent / EXTENSION)))
+        for error in run(configs, *command, "--json").json["errors"]
+        if error["check"] == "category-not-redeclared"
+    ]
+    assert len(told) == 2
+    assert all("the prompt component that declares it" in fix and MANIFEST not in fix for fix in told), told
+
+
 @pytest.mark.parametrize("about", [[], [MANIFEST]])
 def test_pc5_10_2_a_validation_of_the_manifest_leaves_its_metrics(
     configs: Path, tmp_path: Path, about: list[str]

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from evalcore import reloading
 from evalcore.reloading import ReloadingRegistry
 from rampgate.registry.metrics import RegistryMetrics
+from rampgate.registry.serving import ServedRegistry
 from schemas.answers import Refresh
 from schemas.outcomes import Kind
 from streams.metrics import Metrics
@@ -38,3 +40,16 @@ async def test_pf9_5_4_10_2_a_turns_category_is_compared_with_the_manifest_where
     assert metrics.registry.get_sample_value(written_of, of) == 1.0
     assert world.turn("r").category == (category or "")
     assert joined("r", world.turn("r"), "project", {}).category == category
+
+
+async def test_pf9_5_4_a_category_that_a_refresh_brings_has_its_name_and_one_that_it_takes_is_other(
+    tmp_path: Path,
+) -> None:
+    root, metrics = written(tmp_path), Metrics()
+    served = ServedRegistry(root, metrics, reloading, lambda: TODAY)
+    assert (await served.refresh("test")).outcome == "loaded"
+    assert "general_qa" in metrics.categories
+    manifest = root / "evaluation_manifest.yaml"
+    manifest.write_text(manifest.read_text().replace("general_qa", "questions"))
+    assert (await served.refresh("test")).outcome == "loaded"
+    assert ("questions" in metrics.categories, "general_qa" in metrics.categories) == (True, False)

@@ -212,13 +212,17 @@ def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> Non
     assert len(lines) == 3
 
 
-@pytest.mark.parametrize("place", ["file/log.md", "folder", "dangling", "closed/log.md", "closed/new/log.md"])
+@pytest.mark.parametrize(
+    "place", ["file/log.md", "folder", "dangling", "closed/log.md", "closed/new/log.md", "own/closed"]
+)
 def test_pc5_5_7_a_trend_log_that_can_not_be_written_is_known_before_the_first_row(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "closed").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "closed").touch()
     (tmp_path / "dangling").symlink_to("nowhere/at/all")
     may = os.access
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "closed" and may(path, mode))  # root may
