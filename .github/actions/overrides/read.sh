@@ -12,9 +12,23 @@ cd "$TARGET"
 # A branch's first push has no commit before it.
 before=$(git rev-parse --verify --quiet "$BEFORE^{commit}") || before=$(git rev-parse HEAD^)
 worst=0
+# What comes before a merge in the same push is not the merge's: no reviewer of that saw it.
+unreviewed() { # commit
+    if ! git diff --quiet "$before" "$1" -- "$CONFIGS/enforcement-overrides.yaml"; then
+        echo "::error::enforcement-overrides.yaml was changed by no pull request, so that no one reviewed it: ${1:0:12}"
+        ((worst > 0)) || worst=1
+    fi
+}
 for commit in $(git rev-list --first-parent --reverse "$before..HEAD"); do
-    number=$(COMMIT=$commit gh api "repos/$REPOSITORY/commits/$commit/pulls" \
-        --jq '.[] | select(.merge_commit_sha == env.COMMIT and .base.ref == env.BRANCH) | .number')
+    # A merge by rebase makes several commits, of which the last is the merge.
+    merges=$(gh api "repos/$REPOSITORY/commits/$commit/pulls" \
+        --jq '.[] | select(.base.ref == env.BRANCH) | "\(.merge_commit_sha) \(.number)"')
+    if [[ -z $merges ]]; then
+        unreviewed "$commit"
+        before=$commit
+        continue
+    fi
+    number=$(awk -v commit="$commit" '$1 == commit { print $2 }' <<<"$merges")
     [[ -n $number ]] || continue
     arguments=(--base "$before" --head "$commit" --configs "$CONFIGS" --repository "$REPOSITORY" --pull-request "$number")
     [[ -z $AGENT_ID ]] || arguments+=(--agent-id "$AGENT_ID" --agent-version "${AGENT_VERSION:-$commit}")
@@ -23,8 +37,5 @@ for commit in $(git rev-list --first-parent --reverse "$before..HEAD"); do
     ((status <= worst)) || worst=$status
     before=$commit
 done
-if ! git diff --quiet "$before" HEAD -- "$CONFIGS/enforcement-overrides.yaml"; then
-    echo "::error::enforcement-overrides.yaml was changed by no pull request, so that nobody reviewed it"
-    ((worst > 0)) || worst=1
-fi
+unreviewed HEAD
 exit "$worst"

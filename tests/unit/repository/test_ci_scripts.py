@@ -222,7 +222,8 @@ def test_pc5_5_2_a_run_on_main_is_recorded_and_proposed_and_later_gates_are_comp
 
 PULLS = """*/pulls)
             sha=${1#*/commits/}
-            jq --arg sha "${sha%/pulls}" -n '[{number: 11, merge_commit_sha: "b"}, {number: 12, merge_commit_sha: $sha}]' |
+            jq --arg sha "${sha%/pulls}" -n \
+                '[{number: 11, merge_commit_sha: "b"}, {number: 12, merge_commit_sha: $sha}]' |
                 jq -r "$3" ;;
         author)"""
 """Of a commit two pull requests: one that has it, and the one that was merged as it."""

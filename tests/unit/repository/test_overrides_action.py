@@ -167,6 +167,29 @@ def test_pc5_5_2_an_exception_to_enforcement_is_logged_with_its_reviewers_and_on
     assert runner.audit == []
 
 
+def test_pc5_5_5_an_exception_that_was_pushed_before_a_merge_is_not_that_merges(runner: Runner) -> None:
+    """One push with a direct commit and then a merge whose label and review are of something else."""
+    rewritten(runner.target / "configs/rules/brevity.yaml", "pre_ramp: block", "pre_ramp: warn")
+    (runner.target / "configs" / "enforcement-overrides.yaml").write_text(LOOSER)
+    runner.commit()
+    runner.merged("eval-enforcement-override", "eval-skip-pre-full")
+    said = runner.run()
+    assert "was changed by no pull request" in said
+    assert runner.failed[0].returncode == 1
+    assert "enforcement" not in [entry["kind"] for entry in runner.audit]
+
+
+def test_the_commits_of_a_merge_by_rebase_are_that_merges(runner: Runner) -> None:
+    rewritten(runner.target / "configs/rules/brevity.yaml", "pre_ramp: block", "pre_ramp: warn")
+    (runner.target / "configs" / "enforcement-overrides.yaml").write_text(LOOSER)
+    first = runner.commit()
+    last = runner.merged("eval-enforcement-override")
+    about = [{"number": 12, "merge_commit_sha": last, "base": {"ref": "main"}}]
+    runner.gh.write("pulls", {first: about, last: about})
+    runner.run()
+    assert [entry["kind"] for entry in runner.audit] == ["enforcement"]
+
+
 def test_no_expression_stands_in_its_bash_and_its_form_is_githubs() -> None:
     assert not [step["run"] for step in STEPS if "${{" in step["run"]]
     for script in FOLDER.glob("*.sh"):
