@@ -43,7 +43,8 @@ def foretell(traffic: Traffic, messages: list[Message] | None = None) -> Expecte
         elif known and turn.judged != "no":
             coverage[turn.vertical, "missing_signal"] += 1
         elif not known and turn.active:
-            coverage["unknown", "missing_trace"] += 1
+            # Of this traffic a reroll's event names its vertical, a thumb's does not (contracts §2, PF-9 FR-11).
+            coverage[turn.vertical if turn.rerolls else "unknown", "missing_trace"] += 1
             missing.add(turn.response_id)
     return Expected(
         scores,
