@@ -122,8 +122,8 @@ async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
     items = (await samples.frozen(asked(), Milestone.PRE_RAMP, built())).items
     judge = built().judge("helpfulness")
     found = {int(UUID(item.source["trace_id"])): (item.source.get("output"), unscorable(judge, item)) for item in items}
-    silent = "the agent gave no output"
-    assert found == {0: ("hello", ""), 1: (None, silent), 2: (None, silent), 3: (2, "")}
+    silent, unknown = "the agent gave no output", "neither the trace's record nor Opik has its input"
+    assert found == {0: ("hello", ""), 1: (None, silent), 2: (None, unknown), 3: (2, "")}
     assert sorted(looked_up) == [0, 1, 2], "what an event says is not asked for"
     whole = [int(UUID(item.source["trace_id"])) for item in items if item.digest]
     assert whole == [3], "what Opik said is not in the record's hash: such an item's prompts are made each time"
