@@ -62,7 +62,7 @@ def _named(name: str, trace: Any, layout: TraceLayout) -> Any:
     except Unbound as error:
         remedy = f"`trace: {{{name}: PATH}}` in the vertical's file says where it is"
         remedy += ", or `tool_calls: []` in the trace that there were none" if name == "tools" else ""
-        raise Unbound(f"it has no {name} that judges can read: {error}; {remedy}") from None
+        raise Unbound(f"no {name} that judges can read: {error}; {remedy}") from None
     return found
 
 

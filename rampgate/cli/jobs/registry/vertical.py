@@ -32,7 +32,7 @@ def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool,
     try:
         traces = read_traces(sample) if sample is not None else {}
     except BadFile as error:
-        raise Failure(f"{error}. --from takes JSON Lines, a trace in each") from error
+        raise Failure(f"{error}; --from takes JSON Lines, a trace in each") from error
     if sample is not None and not traces:
         raise Failure(f"no trace in {sample}: it must have one in each line")
     root = root_of(configs)
