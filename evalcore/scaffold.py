@@ -98,14 +98,14 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
     )
 
 
-def unread(start: Start, sample: Sequence[Mapping[str, Any]], files: RegistryFiles) -> dict[str, list[str]]:
-    """Returns for each name that the vertical's judges read why it can't be read, once for each trace of the sample."""
+def unread(start: Start, sample: Mapping[int, Mapping[str, Any]], files: RegistryFiles) -> dict[str, dict[int, str]]:
+    """Returns for each name that the vertical's judges read why it can't be read, by the line of the sample's trace."""
     judges = [rule.model for name, rule in files.rules.items() if rule.model.safety or name in start.judges]
     names = [name for name in NAMES if any(name in rule.variables.online.values() for rule in judges)]
-    found: dict[str, list[str]] = {}
-    for trace in sample:
+    found: dict[str, dict[int, str]] = {}
+    for line, trace in sample.items():
         for name, why in unreadable(trace, files.layouts.get(start.name, PLAIN), names).items():
-            found.setdefault(name, []).append(why)
+            found.setdefault(name, {})[line] = why
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalcore.judges.bindings import Context, layout_of, parts, place, resolve
+from evalcore.judges.bindings import Context, meant, parts, place, resolve
 from evalcore.registry.judge import Judge
 from evalcore.scoring.items import REFERENCES
 
@@ -36,8 +36,8 @@ def planted(judge: Judge, context: Context, source: Mapping[str, Any], position:
 
 
 def _path(judge: Judge, context: Context, source: Mapping[str, Any], variable: str) -> str:
-    path: str = getattr(judge.rule.variables, context)[variable]
-    return place(path, source, layout_of(judge, source)) if context == "online" else path
+    path, layout = meant(judge, context, source, getattr(judge.rule.variables, context)[variable])
+    return place(path, source, layout) if layout is not None else path
 
 
 def _replaced(value: Any, way: Sequence[str | int], made: Any) -> Any:

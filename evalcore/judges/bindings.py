@@ -1,6 +1,7 @@
 """Reads the values of a prompt's variables from a dataset item or a trace (PC5 §5.2 `variables`, AC-9). Pure.
 
-Online, a path may be a name: `question`, `answer`, `context` or `tools` of the trace, wherever its vertical has it.
+Online, a path may be a name: `question`, `answer`, `context` or `tools` of the trace, wherever its vertical has it. A
+dataset's input and an answer that are no plain text are read where the vertical's traces have them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PLAIN: Final = TraceLayout()
 """The layout of a vertical that states none."""
 SAID: Final = {"question": "input", "answer": "output"}
 """Names that every judge reads, and the fields in which most traces have them."""
+ITEMS: Final = {"input": "question", "output": "answer", "tool_calls": "tools"}
+"""What a dataset's item and its answer call what traces have by name."""
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _PART = re.compile(r"([A-Za-z_][\w-]*)|\[(-?\d+)\]")
 
@@ -58,7 +61,8 @@ def _named(name: str, trace: Any, layout: TraceLayout) -> Any:
             raise Unbound("it is null there")
     except Unbound as error:
         remedy = f"`trace: {{{name}: PATH}}` in the vertical's file says where it is"
-        raise Unbound(f"the trace has no {name} that judges can read: {error}; {remedy}") from None
+        remedy += ", or `tool_calls: []` in the trace that there were none" if name == "tools" else ""
+        raise Unbound(f"no {name} that judges can read: {error}; {remedy}") from None
     return found
 
 
@@ -131,8 +135,24 @@ def bind(judge: Judge, context: Context, source: Mapping[str, Any]) -> dict[str,
     serves all contexts. Raises Unbound where the source lacks what a variable reads."""
     variables = judge.rule.variables
     paths: Mapping[str, str] = getattr(variables, context)
-    layout = layout_of(judge, source) if context == "online" else None
-    return {name: as_text(resolve(paths[name], source, layout)) if name in paths else "" for name in names(variables)}
+    found = dict.fromkeys(names(variables), "")
+    for name, path in paths.items():
+        where, layout = meant(judge, context, source, path)
+        found[name] = as_text(resolve(where, source, layout))
+    return found
+
+
+def meant(judge: Judge, context: Context, source: Mapping[str, Any], path: str) -> tuple[str, TraceLayout | None]:
+    """Returns the judge's path, or the name that it means where an item's input or the answer is no plain text, and the
+    layout with which to resolve it."""
+    layout = layout_of(judge, source)
+    if context == "online":
+        return path, layout
+    name = ITEMS.get(path) if context == "offline" else None
+    whole = source.get("input" if name == "question" else "output")
+    if name is None or not isinstance(whole, (Mapping, list)) or (name == "tools" and layout.tools is None):
+        return path, None
+    return name, layout
 
 
 def names(variables: Variables) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from evalcore.judges.bindings import meant, parts
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry.registry import Judge
@@ -14,7 +15,7 @@ from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
 from evalcore.scoring.calls import CallFailed, Failure, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
-from evalcore.scoring.items import REFERENCES, Item
+from evalcore.scoring.items import NO_ANSWER, REFERENCES, Item, says_nothing
 from evalcore.scoring.runner import Scorer, Scoring, evaluate
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
@@ -127,10 +128,15 @@ def without_model(task: Task) -> Judgement:
 def unscorable(judge: Judge, item: Item) -> str:
     """Returns why the item can't be scored for this judge; empty where its evaluator may try.
 
-    An item without an output has nothing to judge; a binding that reads the reference as the output would judge what a
-    person wrote as if an agent had said it (contracts §3).
+    An item without an answer where the judge reads it has nothing to judge; a binding that reads the reference as the
+    output would judge what a person wrote as if an agent had said it (contracts §3).
     """
-    path = judge.rule.variables.offline.get("output", "") if item.context == "offline" else ""
-    root = path.split(".")[0].split("[")[0]
-    reference = f"{judge.id} binds output to {path}: a reference is no output" if root in REFERENCES else ""
-    return item.missing or reference
+    if item.missing or item.context == "playground":
+        return item.missing
+    usual = "answer" if item.context == "online" else "output"
+    path = getattr(judge.rule.variables, item.context).get("output", usual)
+    root = parts(path)[0][0]
+    if item.context == "offline" and root in REFERENCES:
+        return f"{judge.id} binds output to {path}: a reference is no output"
+    path = path if root in ("output", "answer") else usual
+    return NO_ANSWER if says_nothing(item.source, *meant(judge, item.context, item.source, path)) else ""

@@ -205,7 +205,7 @@ class RememberedAnswers:
 
 def _item(task: Task) -> _Item:
     # A judge's version is the hash of all of the judge's own that decides a score; where a trace's texts are isn't.
-    layout = layout_of(task.judge, task.source) if task.judge.layouts and task.context == "online" else None
+    layout = layout_of(task.judge, task.source) if task.judge.layouts else None
     return task.judge.id, task.judge.version, task.context, task.digest, layout
 
 

@@ -10,9 +10,10 @@ from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
 
-from evalcore.judges.bindings import Context, vertical_named
+from evalcore.judges.bindings import PLAIN, Context, Unbound, parts, resolve, vertical_named
 from evalcore.scoring.sampling import share
 from schemas.judges import Milestone
+from schemas.verticals import TraceLayout
 
 NO_OUTPUT: Final = "the item has no output of the agent's; an expected_output is never judged as one"
 NO_ANSWER: Final = "the agent gave no output"
@@ -44,10 +45,22 @@ class Item:
     later: Callable[[], Awaitable[Item]] | None = field(default=None, compare=False)
 
 
-def says_nothing(answer: Mapping[str, Any]) -> bool:
-    """Tells whether the agent gave no answer: no output, or a blank text without a call of a tool beside it."""
-    output = answer.get("output")
-    return output is None or (isinstance(output, str) and not output.strip() and not answer.get("tool_calls"))
+def says_nothing(answer: Mapping[str, Any], path: str = "output", layout: TraceLayout | None = None) -> bool:
+    """Tells whether the agent gave no answer: none at the path, or a blank text without a call of a tool beside it. An
+    output that lacks the path is an answer, which judges can't read."""
+    try:
+        said = resolve(path, answer, layout)
+    except Unbound:
+        stated = layout.answer if layout is not None and path == "answer" else path
+        return answer.get("output") is None and parts(stated or "output")[0][0] == "output"
+    return said is None or (isinstance(said, str) and not said.strip() and not _calls(answer, layout or PLAIN))
+
+
+def _calls(answer: Mapping[str, Any], layout: TraceLayout) -> Any:
+    try:
+        return resolve("tools", answer, layout)
+    except Unbound:
+        return answer.get("tool_calls")
 
 
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:
@@ -110,12 +123,11 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
 
 
 def trace_item(one: Mapping[str, Any], number: int = 0) -> Item:
-    """Makes a trace's item; one without an id has a share that no sampling rate leaves out. A trace without an output
-    has nothing to judge: the agent gave no answer."""
-    known, missing = one.get("trace_id") or one.get("id"), NO_ANSWER if says_nothing(one) else ""
+    """Makes a trace's item; one without an id has a share that no sampling rate leaves out."""
+    known = one.get("trace_id") or one.get("id")
     if not isinstance(known, str):
-        return Item(identity(one, number), "online", one, missing=missing)
-    return Item(_spelled(known), "online", one, share=share(_bytes(known)), missing=missing)
+        return Item(identity(one, number), "online", one)
+    return Item(_spelled(known), "online", one, share=share(_bytes(known)))
 
 
 def distinct(items: Iterable[Item]) -> list[Item]:

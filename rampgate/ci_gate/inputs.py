@@ -62,15 +62,17 @@ def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
     return found
 
 
-def read_traces(path: Path) -> list[dict[str, Any]]:
-    """One trace a line, as on the topic (contracts §1) or as Opik exports it. Raises BadFile."""
-    found = []
+def read_traces(path: Path) -> dict[int, dict[str, Any]]:
+    """One trace a line, as on the topic (contracts §1) or as Opik exports it, by its number. Raises BadFile."""
+    found = {}
     for line, one in lines(path):
         whole = one.get("trace")
         trace = whole if isinstance(whole, dict) and "input" not in one else one
         if trace.get("input") is None:
-            raise BadFile(f"{path}:{line}: input: a trace has one")
-        found.append(trace)
+            has = f"a trace with {', '.join(trace)[:80]}" if trace else "an empty one"
+            remedy = 'put what you have into {"input": …, "output": …, "metadata": …}'
+            raise BadFile(f"{path}:{line}: input: must be what the user asked, got {has}; {remedy}")
+        found[line] = trace
     return found
 
 

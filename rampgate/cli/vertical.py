@@ -55,7 +55,6 @@ def scaffold_command(
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """
     from evalcore.scaffold import Wanted
-    from rampgate.ci_gate.inputs import read_traces
     from rampgate.cli.jobs.registry.vertical import scaffold
 
     wanted = Wanted(
@@ -69,5 +68,4 @@ def scaffold_command(
         tuple(judge or ()),
         ticket,
     )
-    traces = read_traces(sample) if sample is not None else []
-    raise typer.Exit(scaffold(wanted, configs, dry_run, as_json, traces))
+    raise typer.Exit(scaffold(wanted, configs, dry_run, as_json, sample))

@@ -51,7 +51,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import NO_ANSWER, NO_INPUT, says_nothing, served
+from evalcore.scoring.items import NO_INPUT, served
 from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
@@ -402,9 +402,7 @@ def _scope(step: RampStep, scope: str) -> Scope:
 
 
 def _item(one: SampledTrace) -> Item:
-    trace, missing = one.pooled.trace, NO_ANSWER if says_nothing(one.content) else ""
-    if one.content.get("input") is None:
-        missing = missing or NO_INPUT
+    trace, missing = one.pooled.trace, NO_INPUT if one.content.get("input") is None else ""
     return Item(trace.hex(), "online", one.content, share=share(trace), missing=missing, digest=one.digest)
 
 

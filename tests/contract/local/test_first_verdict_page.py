@@ -27,6 +27,8 @@ def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(tmp_path: Pat
             *BLOCKS,
             f"{RAMP[1]} --json > ramp.json || true",
             f"{gate} --json > good.json",
+            "sed s/reply/said/ answers.jsonl > unread.jsonl",
+            f"{gate.replace('answers', 'unread')} --json > unread.json || echo unread with $?",
             "sed -i s/quality:0.9/quality:0.1/ answers.jsonl",
             f"{gate} --json > bad.json || echo failed with $?",
         ]
@@ -43,7 +45,10 @@ def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(tmp_path: Pat
     assert "judges can read all of the 2 traces" in said
     assert "pre_merge: pass" in said
     assert "failed with 1" in said
-    found = {name: json.loads((tmp_path / "evals" / f"{name}.json").read_text()) for name in ("good", "bad", "ramp")}
+    assert "unread with 1" in said
+    names = ("good", "bad", "ramp", "unread")
+    found = {name: json.loads((tmp_path / "evals" / f"{name}.json").read_text()) for name in names}
+    assert {reason["code"] for reason in found["unread"]["reasons"]} == {"unreadable_item"}
     assert (found["good"]["verdict"], found["bad"]["verdict"]) == ("pass", "fail")
     assert {reason["code"] for reason in found["ramp"]["reasons"]} == {"insufficient_sample"}
     assert {one["n"] for one in found["ramp"]["per_judge_scores"].values()} == {2}

@@ -64,7 +64,7 @@ def compare(asked: Asked) -> int:
     old = _version(settings, asked.old)
     new = _version(settings, asked.new)
     try:
-        traces = read_traces(asked.traces) if asked.traces is not None else []
+        traces = [*read_traces(asked.traces).values()] if asked.traces is not None else []
         past = _past(asked.verdicts, settings, traces) if asked.verdicts is not None else []
         golden = read_dataset(asked.dataset) if asked.dataset is not None else None
         outputs = read_outputs(asked.outputs) if asked.outputs is not None else {}

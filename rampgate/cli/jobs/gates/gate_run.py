@@ -200,7 +200,7 @@ def _gate_on_traces(
     traces: Path, options: Options, at: Milestone, registry: Registry, skip: GateSkip | None = None
 ) -> Gate:
     """The gate on a file's traces, by the listed judges or by those of their categories. Raises Failure, BadFile."""
-    items = items_of(read_traces(traces), at, registry.manifest.get("schema", {}))
+    items = items_of([*read_traces(traces).values()], at, registry.manifest.get("schema", {}))
     names = None
     if options.judges is not None:
         listed = [name.strip() for name in options.judges.split(",") if name.strip()]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os.path
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -19,6 +18,7 @@ from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start, unread
 from evalcore.validation import checked
 from evalcore.yaml.findings import Finding, Severity
+from rampgate.ci_gate.inputs import BadFile, read_traces
 from rampgate.cli.jobs.registry.findings import as_dict, show_findings
 from rampgate.cli.jobs.registry.registries import root_of, tree_of
 from rampgate.console import Failure, print_json
@@ -26,11 +26,15 @@ from rampgate.registry.file_writer import create_files
 from schemas.judges import Classification
 
 
-def scaffold(
-    wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool, sample: Sequence[Mapping[str, Any]] = ()
-) -> int:
+def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool, sample: Path | None = None) -> int:
     """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them; of
-    a sample where judges can't read all of it."""
+    a sample where judges can't read all of it, or the vertical's own file has an error."""
+    try:
+        traces = read_traces(sample) if sample is not None else {}
+    except BadFile as error:
+        raise Failure(f"{error}; --from takes JSON Lines, a trace in each") from error
+    if sample is not None and not traces:
+        raise Failure(f"no trace in {sample}: it must have one in each line")
     root = root_of(configs)
     tree, today = tree_of(root), disk.today()
     files, _ = assemble(tree, today)
@@ -41,7 +45,10 @@ def scaffold(
         raise Failure(str(error)) from error
     there = {name for name in found if _path(root, name).exists() or _path(root, name).is_symlink()}
     missing = {name: text for name, text in found.items() if name not in there}
-    findings = _told_by(tree, missing, today)
+    before = checked(tree, today)[1]
+    own = [one for one in before if sample is not None and one.file == tree.shown(f"verticals/{chosen.name}.yaml")]
+    wrong = any(finding.severity is Severity.ERROR for finding in own)
+    findings = _told_by(tree, before, missing, today)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     if missing and not broken and not dry_run:
         try:
@@ -49,9 +56,11 @@ def scaffold(
         except OSError as error:
             raise Failure(f"{error.filename}: can't be written: {error.strerror}; nothing was left behind") from error
     outcome = "exists" if not missing else "refused" if broken else "would_write" if dry_run else "written"
-    unreadable = unread(chosen, sample, files)
-    _tell(root, chosen, outcome, missing, there, findings, as_json, len(sample), unreadable)
-    return int(bool(unreadable) or outcome == "refused" or (outcome == "exists" and not sample))
+    if wrong:
+        traces = {}  # without its layout they would look unreadable
+    unreadable = unread(chosen, traces, files)
+    _tell(root, chosen, outcome, missing, there, [*own, *findings], as_json, len(traces), unreadable)
+    return int(wrong or bool(unreadable) or outcome == "refused" or (outcome == "exists" and sample is None))
 
 
 def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
@@ -64,14 +73,14 @@ def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
     return scaffolded_files(chosen, judges, others, today)
 
 
-def _told_by(tree: Tree, missing: Mapping[str, str], today: date) -> list[Finding]:
+def _told_by(tree: Tree, known: list[Finding], missing: Mapping[str, str], today: date) -> list[Finding]:
     """The findings that these files would add: errors of the registry and of its manifest, resolved anew, and the
     warnings that remain after resolving."""
     after = tree
     for name, text in missing.items():
         if name.endswith(".yaml"):  # the plan is for people, the registry never reads it
             after = after.with_file(name, text.encode())
-    before = {_what(one) for one in [*checked(tree, today)[1], *resolve(tree, today).findings]}
+    before = {_what(one) for one in [*known, *resolve(tree, today).findings]}
     resolved = resolve(after, today).findings
     errors = [one for one in checked(after, today)[1] if one.severity is Severity.ERROR]
     return sorted({one for one in [*errors, *resolved] if _what(one) not in before})
@@ -94,7 +103,7 @@ def _tell(
     findings: list[Finding],
     as_json: bool,
     traces: int,
-    unreadable: Mapping[str, list[str]],
+    unreadable: Mapping[str, Mapping[int, str]],
 ) -> None:
     kept = sorted(_path(root, name).as_posix() for name in there)
     if as_json:
@@ -109,7 +118,10 @@ def _tell(
                 "kept": kept,
                 "sample": {
                     "traces": traces,
-                    "unreadable": {name: {"traces": len(why), "why": why[0]} for name, why in unreadable.items()},
+                    "unreadable": {
+                        name: {"traces": len(why), "line": min(why), "why": why[min(why)]}
+                        for name, why in unreadable.items()
+                    },
                 },
                 **by_level,
             }
@@ -126,7 +138,8 @@ def _tell(
     if traces and not unreadable:
         lines.append(f"judges can read all of the {traces} traces")
     lines += [
-        f"judges can't read {name} in {len(why)} of {traces} traces: {why[0]}" for name, why in unreadable.items()
+        f"judges can't read {name} in {len(why)} of {traces} traces, first in line {min(why)}: {why[min(why)]}"
+        for name, why in unreadable.items()
     ]
     if outcome == "written":
         lines += _next(chosen)

@@ -338,10 +338,11 @@ def test_a_turn_without_an_answer_is_scored_by_no_judge_also_where_its_binding_w
     items = [trace(number) if number else {**trace(0), "output": None} for number in range(12)]
     _, numbers, _ = agreed("pre_ramp", items)
     assert {(n, unscored) for _, _, n, unscored, _ in numbers.values()} == {(12, 1)}
-    whole = {**CHANGES, "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1, "
-             "variables: {online: {output: output}}}"}  # fmt: skip
-    numbers = by_evaluate_gate(built(whole), "pre_ramp", items, None, Model(1.0))[1]
-    assert numbers["helpfulness"][2:4] == (12, 1)
+    for path in ("metadata", "output"):
+        whole = {**CHANGES, "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1, "
+                 f"variables: {{online: {{output: {path}}}}}}}"}  # fmt: skip
+        numbers = by_evaluate_gate(built(whole), "pre_ramp", items, None, Model(1.0))[1]
+        assert numbers["helpfulness"][2:4] == (12, 1)
     made = opik_metric.LLMJudgeMetric(built(whole).judge("helpfulness"), lambda _: OpikModel())
     assert made.score_in("online", items[0]).reason == "the agent gave no output"
 

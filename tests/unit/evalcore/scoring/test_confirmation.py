@@ -181,7 +181,7 @@ def test_every_shipped_judge_runs_at_temperature_0_and_safety_judges_confirm_two
 
 
 async def test_a_judge_runs_at_temperature_0_unless_its_rule_says_otherwise() -> None:
-    for stated, temperature in [("null", 0.0), ("0.4", 0.4)]:
+    for stated, temperature in [("0", 0.0), ("0.4", 0.4)]:
         judge = built({"rules/honesty.yaml": f"temperature: {stated}"}).judge("honesty")
         asked = render(judge, "offline", {"input": "how?", "output": "so!"})
         assert asked.temperature == temperature

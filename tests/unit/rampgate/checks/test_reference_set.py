@@ -122,7 +122,7 @@ def test_a_set_whose_end_was_cut_off_or_written_again_clears_nothing(check: Run,
             check(
                 "round-1",
                 {"sound": now()},
-                *({**one, "score": 3} if one["item_id"] == 7 else one for one in ratings("sound")),
+                *({**one, "score": 4} if one["item_id"] == 7 else one for one in ratings("sound")),
             )
     before = file.read_text() if file.exists() else None
     code, document, _ = check("round-3", {"sound": rests}, *ratings("sound"))

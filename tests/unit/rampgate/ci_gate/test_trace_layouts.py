@@ -12,6 +12,7 @@ import pytest
 
 from agents.policy import Policy
 from evalcore.canaries.planting import planted, positions
+from evalcore.judges import llm_judge
 from evalcore.judges.bindings import PLAIN, bind, resolve
 from evalcore.judges.evaluator import Task
 from evalcore.registry.opik_rules import desired
@@ -27,8 +28,9 @@ from tests.unit.agents.join.world import World
 from tests.unit.evalcore.lint.lint_cases import CHECK, found
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring.scoring_rig import GOOD, Model, scorer
-from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, verdict
-from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, on_outputs, ran, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, Rig, jsonl
+from tests.unit.rampgate.ci_gate.gate_rig import item as an_item
 from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
 from tests.unit.rampgate.cli.registry_copies import copied, edit, run
 from tests.unit.streams.queries.viewed_turns import TRACE, Opik, store_with
@@ -120,7 +122,7 @@ def test_what_is_not_stated_is_plain_text_content_or_the_last_message(said: Any,
         shown = bind(judge, "online", source) if read is not None else None
         assert shown is None or read in shown.values()
         if read is None:
-            with pytest.raises(LookupError, match=r"has no (question|answer) that judges can read: .*`trace: \{"):
+            with pytest.raises(LookupError, match=r"^no (question|answer) that judges can read: .*`trace: \{"):
                 bind(judge, "online", source)
 
 
@@ -142,7 +144,7 @@ def test_a_stated_path_reads_plain_text_too_and_nothing_else_in_its_place() -> N
 
 
 def test_a_name_is_a_name_in_traces_alone() -> None:
-    """A dataset may have a field `answer` or `context`, and a path is then what it was."""
+    """A dataset may have a field `answer` or `context`, which is then what its path says."""
     judge = built({"rules/refusal.yaml": "{variables: {offline: {input: question, output: answer}}}"}).judge("refusal")
     assert bind(judge, "offline", {"question": {"content": "q"}, "answer": "a"})["input"] == '{"content": "q"}'
 
@@ -152,6 +154,69 @@ def test_the_gates_vertical_counts_where_a_trace_names_none(rig: Traced) -> None
     rig.written(**OURS)
     found = verdict("--milestone", "pre_ramp", "--traces", rig.traces, "--vertical", "shop")
     assert missing(found) == {(0, 0)}
+
+
+def dataset(rig: Rig, output: Any, **item: Any) -> tuple[object, ...]:
+    """The rig's golden set and answers, all of them with this output."""
+    jsonl(rig.dataset, *({**an_item(n, vertical="shop"), **item} for n in range(ITEMS)))
+    jsonl(rig.outputs, *({"id": f"i{n}", "output": output} for n in range(ITEMS)))
+    return "--milestone", "pre_merge", *on_outputs(rig)
+
+
+@pytest.mark.parametrize(
+    ("stated", "given", "output"),
+    [
+        (True, OURS["input"], OURS["output"]),
+        (True, "how?", "so #quality:1"),
+        (False, "how?", {"content": "so #quality:1"}),
+        (False, {"messages": [{"content": "how?"}]}, {"messages": [{"content": "so #quality:1"}]}),
+    ],
+)
+def test_pc5_5_2_before_a_merge_judges_read_an_item_by_the_verticals_layout(
+    rig: Traced, monkeypatch: pytest.MonkeyPatch, stated: bool, given: Any, output: Any
+) -> None:
+    """The very texts that they read in a rollout, not all that lies around them."""
+    asked = []
+    turn_json = llm_judge.turn_json
+    monkeypatch.setattr(llm_judge, "turn_json", lambda values, most: asked.append(values) or turn_json(values, most))
+    rig.registry({"evaluation_manifest.yaml": MANIFEST, **(SHOP if stated else {})})
+    assert missing(verdict(*dataset(rig, output, input=given))) == {(0, 0)}
+    assert {(values["input"], values["output"]) for values in asked} == {("how?", "so #quality:1")}
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [
+        (OURS["input"], {"reply": {"html": "so #quality:1"}}),
+        (OURS["input"], {}),
+        ({"q": "how?"}, OURS["output"]),
+    ],
+)
+def test_pc5_ac9_an_item_without_what_judges_read_is_unreadable_before_a_merge(
+    rig: Traced, given: Any, output: Any
+) -> None:
+    rig.registry({"evaluation_manifest.yaml": MANIFEST, **SHOP})
+    found = verdict(*dataset(rig, output, input=given), code=1)
+    assert codes(found) == {"unreadable_item"}
+    assert found["evidence"]["model_calls"] == 0
+
+
+def test_before_a_merge_calls_of_tools_are_read_where_the_layout_states_them() -> None:
+    """Without a stated place they are those beside the answer."""
+    rules = {"rules/refusal.yaml": "{variables: {offline: {input: input, output: output, calls: tool_calls}}}"}
+    item = {"input": "q", "output": {"content": "a", "trail": [1]}, "tool_calls": [2]}
+    shop = {"verticals/shop.yaml": "{trace: {tools: output.trail}}"}
+    for files, source, calls in [
+        (rules, item, "[2]"),
+        ({**rules, **shop}, item, "[1]"),
+        ({**rules, **shop}, {**item, "output": "a"}, "[2]"),
+    ]:
+        judge = built(files).judge("refusal", "shop")
+        assert bind(judge, "offline", source) == {"input": "q", "output": "a", "calls": calls}
+    (_, output, calls) = positions(
+        built({**rules, **SHOP}).judge("refusal", "shop"), "offline", {**OURS, "tool_calls": [{"said": "a b"}]}
+    )
+    assert (output, calls) == ("output", "calls.said")
 
 
 async def test_an_answer_is_not_remembered_past_a_change_of_the_layout() -> None:
@@ -197,8 +262,10 @@ def test_pc5_fr9_opiks_copy_reads_where_the_vertical_says() -> None:
     assert (variables["input"], variables["output"]) == ("input.query", "output.reply.text")
     other = desired(built(RULES).judge("helpfulness", "shop"), "shop", live=False).variables
     assert (other["input"], other["output"]) == ("input.messages[-1].content", "output.messages[-1].content[-1].text")
-    tooled = built({"rules/helpfulness.yaml": TOOLED}).judge("helpfulness", "shop")
-    assert "input.context" in desired(tooled, "shop", live=False).variables.values(), "where most traces have it"
+    tooled = desired(
+        built({"rules/helpfulness.yaml": TOOLED}).judge("helpfulness", "shop"), "shop", live=False
+    ).variables
+    assert (tooled["facts"], tooled["calls"]) == ("input.context", "output.messages")
 
 
 def test_canaries_are_planted_where_the_layout_says() -> None:
@@ -244,6 +311,50 @@ async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureF
     ).unreadable == {}
 
 
+@pytest.mark.parametrize("milestone", ["pre_merge", "pre_ramp"])
+@pytest.mark.parametrize(
+    ("text", "calls", "code"),
+    [
+        ("so #quality:1", [], None),
+        (" ", [], "judge_unavailable"),
+        (" ", [{"name": "find"}], None),
+        (None, [], "unreadable_item"),
+    ],
+)
+def test_an_answer_that_is_blank_where_the_layout_says_is_none(
+    rig: Traced, milestone: str, text: str | None, calls: list[Any], code: str | None
+) -> None:
+    """As a blank output is, unless tools were called."""
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+    given = {**OURS, "output": {"reply": {"text": text}}}
+    if milestone == "pre_ramp":
+        rig.written(**given, tool_calls=calls, metadata={"vertical": "shop", "category": "shop_returns"})
+        arguments: tuple[object, ...] = ("--milestone", "pre_ramp", "--traces", rig.traces)
+    else:
+        arguments = dataset(rig, given["output"], input=given["input"])
+        jsonl(rig.outputs, *({"id": f"i{n}", "output": given["output"], "tool_calls": calls} for n in range(ITEMS)))
+    found = json.loads(ran(*arguments, "--json").stdout)
+    assert codes(found) - {"threshold_missed", "floor_breach"} == ({code} if code else set())
+    assert (
+        {one["unscored"] for one in found["per_judge_scores"].values()} - {0} != set()
+        if code
+        else missing(found) == {(0, 0)}
+    )
+
+
+@pytest.mark.parametrize(("field", "code"), [("reply", None), ("said", "unreadable_item")])
+def test_an_answer_beside_the_output_is_read_by_gates_as_by_the_scaffold(
+    rig: Traced, field: str, code: str | None
+) -> None:
+    """What is no output is no answer only where the answer would be in it."""
+    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, "verticals/shop.yaml": "{trace: {answer: reply.text}}"})
+    rig.written(
+        **{"output": None, field: {"text": "so #quality:1"}}, metadata={"vertical": "shop", "category": "shop_returns"}
+    )
+    found = gate(rig, code=int(code is not None))
+    assert codes(found) == ({code} if code else set())
+
+
 def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_path: Path) -> None:
     configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
     scaffold = ("vertical", "scaffold", "shop", "--from", str(sample))
@@ -252,8 +363,9 @@ def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_pat
     )
     made = run(configs, *scaffold)
     assert made.code == 1
-    for name, count in (("question", 3), ("answer", 3), ("tools", 1)):
-        assert f"judges can't read {name} in {count} of 4 traces: " in made.out
+    for name, count, line in (("question", 3, 1), ("answer", 3, 1), ("tools", 1, 4)):
+        assert f"judges can't read {name} in {count} of 4 traces, first in line {line}: " in made.out
+    assert "`tool_calls: []` in the trace" in made.out
     assert "context" not in made.out, "no judge of the vertical reads it"
     with (configs / "verticals/shop.yaml").open("a") as file:
         file.write("trace: {question: input.query, answer: output.reply.text}\n")
@@ -269,3 +381,54 @@ def test_pf9_fr8_the_scaffold_counts_what_judges_cannot_read_of_a_sample(tmp_pat
     assert (wrong.code, wrong.json["sample"]["unreadable"]["answer"]["traces"]) == (1, 3)
     assert "output has no 'text'" in wrong.json["sample"]["unreadable"]["answer"]["why"]
     assert run(configs, "vertical", "scaffold", "shop").code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "sample.jsonl: can't be read: No such file"),
+        ("no json\n", "sample.jsonl:1: "),
+         ('\n{"request": {"query": "q"}, "reply": {}}\n', "sample.jsonl:2: input: must be what the user asked, got a "
+         'trace with request, reply; put what you have into {"input": '),
+        ("{}\n", "sample.jsonl:1: input: must be what the user asked, got an empty one; "),
+        ("\n", "no trace in "),
+    ],
+)  # fmt: skip
+def test_pf9_fr8_a_sample_that_is_none_is_refused_in_a_line(tmp_path: Path, text: str | None, said: str) -> None:
+    """Nothing is written then; a gate says the same of such a file."""
+    configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
+    if text is not None:
+        sample.write_text(text)
+    made = run(configs, "vertical", "scaffold", "shop", "--from", str(sample))
+    assert (made.code, made.out, made.err.count("\n")) == (2, "", 1)
+    assert said in made.err
+    assert not (configs / "verticals/shop.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("trace: {question: input.query, anwser: output.reply.text}", "did you mean 'answer'"),
+        (
+            "trace: {answer: output.x}\ntrace: {question: input.query, answer: output.reply.text}",
+            "stands a second time",
+        ),
+        ("trace: {answer", "shop.yaml"),
+        ("trace: {answer: metadata.user_signal_thumbs}", "binding-of-user-signal"),
+    ],
+)
+def test_pf9_fr8_an_error_in_the_verticals_own_file_is_shown_before_any_trace_is_counted(
+    tmp_path: Path, more: str, said: str
+) -> None:
+    """Without its layout all traces would look unreadable, and the remedy would be a wrong one."""
+    configs, sample = copied(tmp_path), tmp_path / "sample.jsonl"
+    jsonl(sample, {**trace(0), **OURS, "tool_calls": []})
+    assert run(configs, "vertical", "scaffold", "shop", "--from", str(sample)).code == 1
+    with (configs / "verticals/shop.yaml").open("a") as file:
+        file.write(f"{more}\n")
+    made = run(configs, "vertical", "scaffold", "shop", "--from", str(sample))
+    assert made.code == 1
+    assert said in made.out
+    assert "judges can" not in made.out
+    shown = run(configs, "vertical", "scaffold", "shop", "--from", str(sample), "--json")
+    assert (shown.code, len(shown.json["errors"]) > 0) == (1, True)

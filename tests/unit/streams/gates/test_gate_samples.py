@@ -13,6 +13,7 @@ from agents.policy import Policy
 from agents.ports import Unavailable
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
+from evalcore.scoring.assignments import unscorable
 from schemas.judges import Milestone
 from streams.gates.samples import FrozenSamples, PooledTraces, StateIsComplete, TraceInOpik
 from tests.memory_ports import ManualClock, MemoryStore
@@ -70,7 +71,8 @@ async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscor
     await come(store, clock, values)
     sample = await pooled(store, Records(values), clock).frozen(asked(), Milestone.PRE_RAMP, built())
     no_input = "neither the trace's record nor Opik has its input"
-    assert sorted(item.missing for item in sample.items) == ["", no_input, *["the agent gave no output"] * 2]
+    why = sorted(unscorable(built().judge("helpfulness"), item) for item in sample.items)
+    assert why == ["", no_input, *["the agent gave no output"] * 2]
 
 
 async def test_a_turn_with_several_traces_is_one_item_by_the_one_that_ended_last() -> None:
@@ -118,9 +120,10 @@ async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
         await samples.frozen(asked(), Milestone.PRE_RAMP, built())
     down = False
     items = (await samples.frozen(asked(), Milestone.PRE_RAMP, built())).items
-    found = {int(UUID(item.source["trace_id"])): (item.source.get("output"), item.missing) for item in items}
-    silent = "the agent gave no output"
-    assert found == {0: ("hello", ""), 1: (None, silent), 2: (None, silent), 3: (2, "")}
+    judge = built().judge("helpfulness")
+    found = {int(UUID(item.source["trace_id"])): (item.source.get("output"), unscorable(judge, item)) for item in items}
+    silent, unknown = "the agent gave no output", "neither the trace's record nor Opik has its input"
+    assert found == {0: ("hello", ""), 1: (None, silent), 2: (None, unknown), 3: (2, "")}
     assert sorted(looked_up) == [0, 1, 2], "what an event says is not asked for"
     whole = [int(UUID(item.source["trace_id"])) for item in items if item.digest]
     assert whole == [3], "what Opik said is not in the record's hash: such an item's prompts are made each time"
