@@ -92,8 +92,10 @@ async def test_pf9_5_3_a_production_floor_comes_of_the_last_thirty_full_days(rig
     own = "configs/rules/receipts/ux_quality.yaml"
     assert {name for name in after if after[name] != before.get(name)} == {own}
     stated = yaml.safe_load(after[own])
-    assert (stated["baseline_source"], stated["calibration"]["window_days"]) == ("production_distribution", 30)
-    assert stated["calibration_ref"].startswith("sha256:")
+    floor = stated["floor_provenance"]
+    assert (floor["baseline_source"], floor["calibration"]["window_days"]) == ("production_distribution", 30)
+    assert floor["calibration_ref"].startswith("sha256:")
+    assert stated["baseline_source"] == "provisional_seed", "the threshold is not of this window"
     assert (await rig.run("rules", "validate")).code == 0
     assert (await rig.run("calibrate", "production", "--vertical", "receipts", "--write")).code == 0
     assert files(rig.configs.parent) == after, "the same scores change nothing"

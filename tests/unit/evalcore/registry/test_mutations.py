@@ -159,7 +159,9 @@ def test_a_fate_is_one_of_three() -> None:
     assert fate(rule, "baseline_source: provisional_seed", "baseline_source: jade_calibration").kind == "caught"
     assert fate("rules/jailbreaking.yaml", "classification: safety_refusal", "classification: quality").kind == "caught"
     assert fate("../prompts/components/greeting.xml", '"greeting_quality"', '"greting_quality"').kind == "caught"
-    assert fate("../prompts/components/greeting.xml", '"greeting_quality"', '"ux_quality"').kind == "edit"
+    own = '<judge id="greeting_quality"/>'
+    assert fate("../prompts/components/greeting.xml", own, f'{own}<judge id="tool_compliance"/>').kind == "edit"
+    assert fate("../prompts/components/greeting.xml", '"greeting_quality"', '"ux_quality"').told == ("rule-in-use",)
     assert fate("manifest-base.yaml", "    pre_ramp: 100\n", "") == Fate("same")
 
 

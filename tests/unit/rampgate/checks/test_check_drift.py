@@ -13,7 +13,10 @@ from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
-LIMIT = "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18}"
+LIMIT = (
+    "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18,"
+    " calibration: {seeded_on: 2026-11-20}}"
+)
 WIDE = LIMIT.replace("0.1", "9.5")
 LIMITS = {f"rules/{name}.yaml": LIMIT for name in ("helpfulness", "refusal", "honesty")}
 Check = Callable[..., tuple[int, dict[str, Any], str]]
