@@ -136,6 +136,7 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack, day: None) -> None:
         "both_present": 12,
         "missing_trace": 0,
         "missing_signal": 4,
+        "unjudged": 0,
         "rate": 12 / 16,
     }
     assert (row(dev, "pilot")["both_present"], row(dev, "pilot")["missing_signal"]) == (6, 2)
