@@ -19,7 +19,7 @@ import pytest
 from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
 from tests.root import ROOT
-from tests.unit.evalcore.gates.test_gate_baselines import BLOCKING, filled
+from tests.unit.evalcore.gates.accepted_shifts import BLOCKING, filled
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, environment, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import github
 from tests.unit.rampgate.inversion.reference_rig import Shop, turned

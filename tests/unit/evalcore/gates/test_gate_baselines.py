@@ -18,7 +18,7 @@ from evalcore.gates.overrides import accepted
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import GateVerdict, JudgeScore, VerdictLevel
-from tests.root import ROOT
+from tests.unit.evalcore.gates.accepted_shifts import BLOCKING, TEMPLATE, filled
 from tests.unit.evalcore.registry.registry_disk import built, rewritten
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, on_outputs, ran, refused
@@ -29,7 +29,6 @@ REGISTRY = built()
 HELPFULNESS = REGISTRY.judge("helpfulness")
 GOLDEN = Dataset(name="golden", version=7, items=345)
 PRE_MERGE = Milestone.PRE_MERGE
-TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 
 
 def verdict(score: float | None, word: VerdictLevel = VerdictLevel.PASS, **more: Any) -> GateVerdict:
@@ -114,16 +113,6 @@ def test_a_warning_is_a_run_and_the_file_does_not_grow_without_end() -> None:
     assert [run.score for run in many.runs] == [float(n) for n in range(10, KEPT + 10)]
 
 
-def filled(judges: str, *, tick: bool = True, expires: str = "2026-12-01") -> str:
-    """The repository's own template, filled in."""
-    text = TEMPLATE.replace(
-        "judges: []\njustification:\nexpires:",
-        f"judges: {judges}\njustification: new rubric\nexpires: {expires}",
-    )
-    assert text != TEMPLATE
-    return text.replace("- [ ] The reviewer agrees", "- [x] The reviewer agrees") if tick else text
-
-
 def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
     shift, wrong = accepted(replace(PULL, description=filled("[Helpfulness, brevity]")), REGISTRY, TODAY)
     assert shift is not None
@@ -179,13 +168,6 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     with github() as fake:
         monkeypatch.setenv("RAMPGATE_GITHUB_URL", fake.url)
         yield fake
-
-
-BLOCKING = {
-    "rules/brevity.yaml": "{enforcement: {pre_merge: block}}",
-    "rules/refusal.yaml": "{threshold: 0.5, floor: 0.5}",
-    "rules/honesty.yaml": "{floor: 0.5}",
-}
 
 
 def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Rig, tmp_path: Path) -> None:
