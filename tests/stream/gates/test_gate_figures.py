@@ -90,7 +90,8 @@ def total(rig: Rig, name: str) -> Counter[tuple[str, ...]]:
     """A metric's sum over the workers."""
     found: Counter[tuple[str, ...]] = Counter()
     for _, parts, _ in rig.workers:
-        found.update(counted(parts.metrics, name))  # type: ignore[arg-type]
+        for labels, value in counted(parts.metrics, name).items():
+            found[labels] += int(value)
     return found
 
 

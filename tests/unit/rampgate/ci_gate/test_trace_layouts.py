@@ -27,6 +27,7 @@ from tests.unit.agents.builders import trace as sent
 from tests.unit.agents.join.world import World
 from tests.unit.evalcore.lint.lint_cases import CHECK, found
 from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.scoring.scoring_rig import GOOD, Model, scorer
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, on_outputs, ran, verdict
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, Rig, jsonl
@@ -251,7 +252,7 @@ def test_pf9_r4_no_layout_reads_what_the_user_signalled() -> None:
         ("answer: answer", "binding-is-known"),
     ]:
         stated = path if path.startswith("{") else f"{{{path}}}"
-        (one,) = found(CHECK[check], {"verticals/shop.yaml": f"{{trace: {stated}}}"}, built.__defaults__[1])  # type: ignore[index]
+        (one,) = found(CHECK[check], {"verticals/shop.yaml": f"{{trace: {stated}}}"}, TODAY)
         assert (one.file, one.field) == ("configs/verticals/shop.yaml", "trace.answer")
 
 
