@@ -44,7 +44,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("/aiohttp/", "", "http"),
     ("streams/metric", "", "metrics"),
     ("/prometheus_client/", "", "metrics"),
-    ("rampgate/ci_gate/metrics.py", "", "metrics"),
+    ("rampgate/metrics_file.py", "", "metrics"),
     # The first function after a batch: a timer that ran out while its objects were let go is noticed here.
     ("streams/metrics.py", "observe_report", "free the batch's objects"),
     ("streams/maintenance.py", "", "maintenance"),

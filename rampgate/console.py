@@ -1,4 +1,4 @@
-"""Writes what commands say: one JSON document or text on stdout, annotations on stderr; and the errors of commands.
+"""Writes what commands say: one JSON document or text on stdout; and the errors of commands.
 
 The commands, the gate's reports and the local stack write through it. It imports the standard library only at its head,
 because every command loads it, `rampgate --help` too.
@@ -9,12 +9,10 @@ from __future__ import annotations
 import gc
 import getpass
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from typing import Any, TypeVar
 
-ANNOTATIONS_PER_LEVEL = 10
-"""GitHub shows this many annotations of a level for each step of a job and drops the rest silently."""
 COLLECTING = (700, 10, 10)
 """Python's own thresholds of garbage collection."""
 LONGEST_MESSAGE = 2_000
@@ -67,11 +65,15 @@ def user() -> str:
         return "unknown"
 
 
-def print_json(document: Any) -> None:
-    """Write the one JSON document of a command with `--json`."""
+def json_text(document: Any) -> str:
+    """The one JSON document of a command, as `--json` prints it."""
     import orjson
 
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n")
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
+
+
+def print_json(document: Any) -> None:
+    sys.stdout.write(json_text(document))
 
 
 def plain(text: object, limit: int = 200) -> str:
@@ -94,35 +96,3 @@ def _inert(line: str, limit: int) -> str:
 
     text = clean(line, limit).replace("##[", "# #[")
     return f": {text.lstrip()[1:]}" if text.lstrip().startswith("::") else text
-
-
-def annotation(level: str, properties: Mapping[str, str], message: str) -> str:
-    """Return one GitHub workflow command, escaped: nothing in its texts can begin a command of its own."""
-    about = ",".join(f"{name}={escape_property(text)}" for name, text in properties.items())
-    return f"::{level} {about}::{escape_message(message)}" if about else f"::{level}::{escape_message(message)}"
-
-
-def limited_annotations(by_level: Mapping[str, list[str]], properties: Mapping[str, str]) -> list[str]:
-    """Return at most `ANNOTATIONS_PER_LEVEL` workflow commands of each level.
-
-    Where a level has more, its last command, with `properties`, says how many are left out.
-    """
-    commands: list[str] = []
-    for level, found in by_level.items():
-        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
-        commands += shown
-        if left := len(found) - len(shown):
-            message = f"{left} more {level}s are not shown here; `--format text` shows all"
-            commands.append(annotation(level, properties, message))
-    return commands
-
-
-def escape_message(text: str) -> str:
-    """Escape the message of a GitHub workflow command: nothing in it begins a command of its own, or moves a cursor."""
-    shown = "".join(mark if mark.isprintable() or mark in "\r\n" else " " for mark in text[:LONGEST_MESSAGE])
-    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def escape_property(text: str) -> str:
-    """Escape a property of a GitHub workflow command."""
-    return escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,6 +13,11 @@ from schemas.judges import BaselineSource, Classification, Enforcement, Mileston
 class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command that gives it: 1 where a check found something."""
+        return 0
+
 
 class Coverage(Answer):
     """The join's coverage of one vertical (PF-9 FR-11): turns of the window, by what they have.

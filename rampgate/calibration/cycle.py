@@ -23,9 +23,9 @@ from rampgate.calibration.steps.given import DIFF, Given
 from rampgate.calibration.steps.order import STEPS, require_reference
 from rampgate.checks.drift import required_registry
 from rampgate.checks.stored_outputs import BASELINE
-from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
+from rampgate.metrics_file import leave
 from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import require_vertical
 from rampgate.settings_sources import load_settings

@@ -6,7 +6,9 @@ from __future__ import annotations
 from evalcore.calibration.floors import often_breached
 from rampgate.calibration.difference import difference, told
 from rampgate.report.checks import against_people
-from rampgate.report.page import Cell, Report, Section, html, markdown
+from rampgate.report.html import html
+from rampgate.report.markdown import markdown
+from rampgate.report.model import Cell, Report, Section
 from schemas.calibration_cycle import Cycle
 
 REPORT, PAGE = "report.md", "report.html"

@@ -19,7 +19,7 @@ from rampgate.ci_gate.inputs import BadFile, file_as, lines
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.file_writer import locked, replace_file
 from rampgate.report.checks import agreement_report
-from rampgate.report.page import check_paths, write_all
+from rampgate.report.files import check_paths, write_all
 from rampgate.tables import make_table
 from schemas.checks.agreement import AgreementFile, Level
 

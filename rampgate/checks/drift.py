@@ -22,7 +22,7 @@ from rampgate.logs import configure_logs
 from rampgate.registry.verticals import require_folder
 from rampgate.registry.view import require_vertical
 from rampgate.report.checks import drift_report
-from rampgate.report.page import check_paths, write_all
+from rampgate.report.files import check_paths, write_all
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.judges import judge_id

@@ -28,7 +28,7 @@ from rampgate.checks.standing import append_standings, known_by_file, known_by_t
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.report.checks import inversion_report
-from rampgate.report.page import check_paths, write_all
+from rampgate.report.files import check_paths, write_all
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord

@@ -11,11 +11,11 @@ import orjson
 from evalcore.gates.golden import category_of
 from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, by_name
-from rampgate.ci_gate.metrics import leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
+from rampgate.metrics_file import leave
 from rampgate.registry.file_writer import writable
 from streams.metrics import Metrics, gate_decided, scores_given
 

@@ -21,8 +21,9 @@ from rampgate.ci_gate.report_rows import (
     said,
 )
 from rampgate.ci_gate.run import GateRun
-from rampgate.console import annotation, limited_annotations, plain
+from rampgate.console import plain
 from rampgate.report.escaped import in_markdown as text
+from rampgate.report.github import annotation, limited_annotations
 from rampgate.report.junit import Tested
 from rampgate.report.junit import junit as write_junit
 from rampgate.tables import make_table

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, MetricsOption, OpikOption
+from rampgate.options import ConfigsOption, JsonOption, MetricsOption, OpikOption
 
 group = typer.Typer(help="Limits of judges from scores.", no_args_is_help=True)
 FileArgument = Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, score")]

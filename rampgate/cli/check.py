@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, KafkaOption, MetricsOption
+from rampgate.command import callback
+from rampgate.limits.cadence import cadence
+from rampgate.options import ConfigsOption, JsonOption, KafkaOption
 
 StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
@@ -234,26 +236,4 @@ def agreement_command(
     raise typer.Exit(check_agreement(options))
 
 
-@group.command("cadence")
-def cadence_command(
-    only: Annotated[
-        list[str] | None, typer.Option(help="threshold, drift or agreement, once or more; default: all three")
-    ] = None,
-    vertical: Annotated[str | None, typer.Option("--vertical", help="only what this vertical states")] = None,
-    within_days: Annotated[int, typer.Option(min=0, help="what is due so soon is told as well")] = 30,
-    metrics_file: MetricsOption = None,
-    configs: ConfigsOption = None,
-    report: ReportOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show by which day each limit has to be derived again, and which verticals' limits of a judge lie far apart.
-
-    Thresholds and floors of judges, limits of their drift, least agreement of annotators; the platform's and each
-    vertical's (PF-9 FR-4, Decision 11). Exit code 1 if one is overdue.
-
-    Example: rampgate check cadence --within-days 45
-    """
-    from rampgate.limits.cadence import Options, check_cadence
-
-    options = Options(tuple(only or ()), vertical, within_days, metrics_file, configs, as_json, tuple(report or ()))
-    raise typer.Exit(check_cadence(options))
+group.command("cadence")(callback(cadence))

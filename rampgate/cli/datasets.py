@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption, VerticalOption
+from rampgate.options import ConfigsOption, JsonOption, OpikOption, VerticalOption
 
 group = typer.Typer(help="The datasets that gates judge on (PC5 §5.6).", no_args_is_help=True)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import DryRunOption, JsonOption, KafkaOption, RedisOption, YesOption
 from rampgate.console import run
+from rampgate.options import DryRunOption, JsonOption, KafkaOption, RedisOption, YesOption
 
 dead_letters = typer.Typer(
     help="Records that could not be processed, whole and with the reason; and how to replay them.", no_args_is_help=True

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption
+from rampgate.options import ConfigsOption, JsonOption, OpikOption
 
 
 def register(app: typer.Typer) -> None:

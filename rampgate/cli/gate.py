@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, KafkaOption, MetricsOption
 from rampgate.console import Failure, Format, print_json
+from rampgate.options import ConfigsOption, FormatOption, JsonOption, KafkaOption, MetricsOption
 
 if TYPE_CHECKING:
     from evalcore.gates.planning import Plan

@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 
 class Entry(NamedTuple):
-    """A command, or a group of them: the module that registers it, what `--help` says of it, and who needs it."""
+    """A command, `module:function`, or a group of them, which has no module; what `--help` says of it, and who needs
+    it."""
 
     module: str
     summary: str
-    users: str
+    users: str = ""
 
 
 class LoadedCommands(MutableMapping[str, Any]):
-    """The commands by name; each is built from its module when it is asked for, and with it all of that module's."""
+    """The commands of a group by name; each is built when it is asked for. `entries`: names with spaces are those of
+    the groups within, as `check drift`."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
@@ -28,10 +30,24 @@ class LoadedCommands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._built:
-            app = typer.Typer(rich_markup_mode=None)
-            import_module(self._entries[name].module).register(app)
-            self._built |= get_group(app).commands
+            self._built |= self._build(name, self._entries[name])
         return self._built[name]
+
+    def _build(self, name: str, entry: Entry) -> Mapping[str, Any]:
+        module, _, function = entry.module.partition(":")
+        if not module:
+            within = {
+                one.partition(" ")[2]: inner for one, inner in self._entries.items() if one.startswith(f"{name} ")
+            }
+            return {name: LazyGroup(within, name=name, help=entry.summary, no_args_is_help=True)}
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        if not function:
+            import_module(module).register(app)
+            return get_group(app).commands
+        from rampgate.command import callback
+
+        app.command(name)(callback(getattr(import_module(module), function)))
+        return {name: get_command(app)}
 
     def __setitem__(self, name: str, command: Any) -> None:
         self._built[name] = command
@@ -40,25 +56,27 @@ class LoadedCommands(MutableMapping[str, Any]):
         raise TypeError("a command can't be taken away")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return (name for name in self._entries if " " not in name)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(1 for _ in self)
 
 
 class LazyGroup(TyperGroup):
-    """The commands of `entries`, which a subclass sets; its help lists them by who needs them."""
+    """The commands of `entries`; its help lists them by who needs them."""
 
     entries: Mapping[str, Entry] = {}
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
+    def __init__(self, entries: Mapping[str, Entry] | None = None, **attributes: Any) -> None:
+        super().__init__(**{"rich_markup_mode": None, **attributes})
+        self.entries = entries if entries is not None else self.entries
         self.commands = LoadedCommands(self.entries)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         by_users: dict[str, list[tuple[str, str]]] = {}
-        for name, entry in self.entries.items():
-            by_users.setdefault(entry.users, []).append((name, entry.summary))
+        for name in self.commands:
+            entry = self.entries[name]
+            by_users.setdefault(entry.users or "Commands", []).append((name, entry.summary))
         for users, rows in by_users.items():
             with formatter.section(users):
                 formatter.write_dl(rows)

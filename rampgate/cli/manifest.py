@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import (
+from rampgate.console import Format
+from rampgate.options import (
     ConfigsOption,
     DryRunOption,
     FormatOption,
@@ -17,7 +18,6 @@ from rampgate.cli.options import (
     VerticalOption,
     YesOption,
 )
-from rampgate.console import Format
 
 manifest = typer.Typer(
     help="The evaluation manifest: which judges fire on which category, and what they have to score.",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import JsonOption, KafkaOption
+from rampgate.options import JsonOption, KafkaOption
 
 group = typer.Typer(help="Overrides of gates: who allowed what (PC5 §5.5).", no_args_is_help=True)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rampgate.cli.options import (
+from rampgate.console import Failure, print_json, run
+from rampgate.options import (
     DryRunOption,
     JsonOption,
     KafkaOption,
@@ -18,7 +19,6 @@ from rampgate.cli.options import (
     OpikOption,
     RedisOption,
 )
-from rampgate.console import Failure, print_json, run
 
 if TYPE_CHECKING:
     from rampgate.settings import Settings

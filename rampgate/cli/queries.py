@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import JsonOption, OpikOption, RedisOption
 from rampgate.console import print_json, user
+from rampgate.options import JsonOption, OpikOption, RedisOption
 
 WindowOption = Annotated[str | None, typer.Option("--window", help="90, 15m, 24h or 7d; default: the lookback window")]
 AuditKafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")]

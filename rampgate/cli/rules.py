@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import (
+from rampgate.console import Format
+from rampgate.options import (
     ConfigsOption,
     DryRunOption,
     FormatOption,
@@ -17,7 +18,6 @@ from rampgate.cli.options import (
     VerticalOption,
     YesOption,
 )
-from rampgate.console import Format
 
 rules = typer.Typer(
     help="The judges' rule files: validate, list and compare them, and sync their copies in Opik.",

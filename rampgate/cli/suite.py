@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, DryRunOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.console import Format
+from rampgate.options import ConfigsOption, DryRunOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.suite.runs.only import Only, Side
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption
+from rampgate.options import ConfigsOption, JsonOption, OpikOption
 
 MOST = 500
 group = typer.Typer(help="Live traces in Opik, without their texts.", no_args_is_help=True)

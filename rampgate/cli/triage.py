@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import JsonOption, KafkaOption, RedisOption
 from rampgate.console import print_json
+from rampgate.options import JsonOption, KafkaOption, RedisOption
 
 group = typer.Typer(help="Quality regressions that somebody looks at within a day (PC5 §5.7).", no_args_is_help=True)
 ItemArgument = Annotated[str, typer.Argument(metavar="ITEM", help="the item's id")]

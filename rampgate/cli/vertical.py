@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption
+from rampgate.options import ConfigsOption, JsonOption
 
 vertical = typer.Typer(help="Verticals whose turns this registry judges.", no_args_is_help=True)
 

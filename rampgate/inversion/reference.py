@@ -44,7 +44,7 @@ from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
 from rampgate.report.checks import inversion_report
-from rampgate.report.page import check_paths, write_all
+from rampgate.report.files import check_paths, write_all
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table

@@ -3,97 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from evalcore.calibration.cadence import Apart, Due, Kind, Status, apart, due
-from evalcore.registry import disk
-from evalcore.registry.registry import build
-from evalcore.validation import checked
-from evalcore.yaml.findings import Severity
-from rampgate.ci_gate.metrics import leave
-from rampgate.console import Failure, plain, print_json
-from rampgate.registry.metrics import overdue_judges
-from rampgate.registry.verticals import require_folder
-from rampgate.registry.view import require_vertical
+from typer import Option
+
+from evalcore.calibration.cadence import Kind
+from rampgate.command import Context, Document, command
 from rampgate.report.checks import cadence_report
-from rampgate.report.page import check_paths, write_all
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
-from streams.metrics import Metrics
 
 GAUGE = "eval_calibration_recalibration_overdue"
-SHOWN = {Status.OVERDUE: "[red]overdue[/]", Status.SOON: "[yellow]due soon[/]", Status.HOLDS: "holds"}
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command. `only`: the kinds that count; empty for all."""
+@command(cadence_report, flags="configs metrics_file", metrics=(GAUGE,))
+def cadence(
+    context: Context,
+    only: Annotated[list[Kind] | None, Option(help="what counts, once or more; default: all three")] = None,
+    vertical: Annotated[str | None, Option(help="only what this vertical states")] = None,
+    within_days: Annotated[int, Option(min=0, help="also list what is due so soon")] = 30,
+) -> Document:
+    """Show by which day each limit has to be derived again, and which verticals' limits of a judge lie far apart.
 
-    only: tuple[str, ...]
-    vertical: str | None
-    within_days: int
-    metrics_file: Path | None
-    configs: Path | None
-    as_json: bool
-    reports: tuple[Path, ...] = ()
+    Thresholds and floors of judges, limits of their drift, least agreement of annotators; the platform's and each
+    vertical's (PF-9 FR-4, Decision 11). Exit code 1 if one is overdue.
 
+    Example: rampgate check cadence --within-days 45
+    """
+    from evalcore.calibration.cadence import Status, apart, due
+    from rampgate.registry.metrics import overdue_judges
+    from rampgate.registry.view import require_vertical
 
-def check_cadence(options: Options) -> int:
-    """Check, report, and return the exit code: 1 where something is overdue. Raises Failure for a file that can't be
-    read: nobody knows what is due in it."""
-    check_paths(options.reports)
-    kinds = _kinds(options.only)
-    root = load_settings({"configs": options.configs}).configs
-    require_folder(root)
-    try:
-        files, findings = checked(disk.read_tree(root), disk.today())
-    except OSError as error:
-        raise Failure(f"{error.filename or root}: {error.strerror or error}") from error
-    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
-    try:
-        registry = build(files)
-    except (LookupError, ValueError, TypeError) as error:
-        raise Failure(f"{wrong[0] if wrong else error}; `rampgate rules validate` shows all findings") from error
-    if files.unread:
-        raise Failure(f"{wrong[0]}; `rampgate rules validate` shows all findings")
-    if options.vertical is not None:
-        require_vertical(options.vertical, registry.verticals)
+    files, registry = context.readable
+    if vertical is not None:
+        require_vertical(vertical, registry.verticals)
     found = [
         one
-        for one in due(files, options.within_days)
-        if one.kind in kinds and options.vertical in (None, one.vertical)
+        for one in due(files, within_days)
+        if (not only or one.kind in only) and vertical in (None, one.vertical)
     ]  # fmt: skip
-    lying = apart(registry, files.vertical_rules.keys())
-    if options.metrics_file is not None:
-        metrics = Metrics()
+    if context.metrics_file is not None:
         for judge, late in overdue_judges(registry, files.today).items():
-            metrics.recalibration_overdue.labels(judge).set(late)
-        leave(metrics, options.metrics_file, GAUGE)
-    document = _document(found, lying, files.today.isoformat(), options)
-    write_all(options.reports, cadence_report(document))
-    if options.as_json:
-        print_json(document)
-    else:
-        _show(found, lying, options)
-    return 1 if any(one.status is Status.OVERDUE for one in found) else 0
-
-
-def _kinds(only: Sequence[str]) -> frozenset[Kind]:
-    try:
-        return frozenset(map(Kind, only)) or frozenset(Kind)
-    except ValueError:
-        raise Failure(f"--only: one of {', '.join(Kind)}, once or more") from None
-
-
-def _document(found: Sequence[Due], lying: Sequence[Apart], today: str, options: Options) -> dict[str, Any]:
+            context.metrics.recalibration_overdue.labels(judge).set(late)
+    lying = apart(registry, files.vertical_rules.keys())
     counts = Counter(one.status for one in found)
-    return {
-        "today": today,
-        "vertical": options.vertical,
-        "within_days": options.within_days,
+    fields: dict[str, Any] = {
+        "today": files.today.isoformat(),
+        "vertical": vertical,
+        "within_days": within_days,
         "overdue_count": counts[Status.OVERDUE],
         "due_soon_count": counts[Status.SOON],
         "due": [
@@ -128,36 +83,4 @@ def _document(found: Sequence[Due], lying: Sequence[Apart], today: str, options:
             for one in lying
         ],
     }
-
-
-def _show(found: Sequence[Due], lying: Sequence[Apart], options: Options) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    table = make_table("Cadence", "Due", ">Days left", "Status", "Of", "Vertical", "Judge or category", "Source")
-    for one in found:
-        vertical = plain(one.vertical) if one.vertical is not None else "platform"
-        cells = (SHOWN[one.status], one.kind, vertical, plain(one.name), one.source)
-        table.add_row(one.due.isoformat(), str(one.days_left), *cells)
-    console.print(table)
-    for one in found:
-        if one.status is Status.OVERDUE:
-            late = f"overdue for {-one.days_left} days: calibrate again"
-            console.print(f"{plain(one.file, 500)}:{one.line}: {one.kind} of {plain(one.name)} is {late}")
-    for far in lying:
-        if far.diverges:
-            console.print(_far(far))
-    counts = Counter(one.status for one in found)
-    console.print(
-        f"{counts[Status.OVERDUE]} overdue, {counts[Status.SOON]} due within {options.within_days} days, "
-        f"{counts[Status.HOLDS]} later"
-    )
-
-
-def _far(one: Apart) -> str:
-    what = "floor" if one.milestone is None else f"threshold at {one.milestone}"
-    each = ", ".join(f"{plain(own.vertical or 'platform')} {own.value:.4g} ({own.source})" for own in one.limits)
-    return (
-        f"{plain(one.judge)}: its {what} lies {one.share:.0%} of the scale apart: {each}. The judge may depend on what "
-        "a vertical is about"
-    )
+    return Document(fields, 1 if counts[Status.OVERDUE] else 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rampgate.report.page import Cell, Report, Section, Value
+from rampgate.report.model import Cell, Reason, Report, Section, Value
 
 SHOWN = 20
 """Items of a quarantined category that a report lists, the most disagreed about first."""
@@ -126,7 +126,14 @@ def cadence_report(told: Told) -> Report:
         f"{result}, {len(far)} far apart" if far else result,
         "fail" if late else "warn" if soon or far else "pass",
         [Section("Limits", heads, rows), *_if_any(Section("Verticals that lie far apart", apart, far))],
-    )
+        [
+            Reason(
+                "error", f"overdue for {-one['days_left']} days: calibrate again",
+                about=f"{one['kind']} of {one.get('judge_id') or one['category']}", file=one["file"], line=one["line"],
+            )
+            for one in told["due"] if one["status"] == "overdue"
+        ],
+    )  # fmt: skip
 
 
 def _of(told: Told) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from rampgate.report.model import Reason, Report
 from schemas.dead_letters import clean
 
 LONGEST = 2_000
@@ -52,6 +53,24 @@ def junit(
     ET.indent(root)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
+
+
+def of_report(report: Report) -> bytes:
+    """Returns the document of a report: each of its tests passes unless a reason is about it, and so does the whole,
+    which has the report's title, unless a reason is about none of them."""
+    found: dict[str, list[Reason]] = {report.title: [], **{name: [] for name in report.tests}}
+    for why in report.reasons:
+        found[why.about if why.about in found else report.title].append(why)
+    return junit(report.title, report.title, [_tested(name, why) for name, why in found.items()])
+
+
+def _tested(name: str, found: Sequence[Reason]) -> Tested:
+    text = "\n".join(f"{why.code}: {why.message}" if why.code else why.message for why in found)
+    errors = [why for why in found if why.level == "error"]
+    if not errors:
+        return Tested(name, text=text)
+    problem: Literal["failure", "error"] = "error" if all(why.undecided for why in errors) else "failure"
+    return Tested(name, problem, errors[0].code, errors[0].message, text)
 
 
 def _line(words: str) -> str:

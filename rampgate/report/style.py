@@ -19,6 +19,9 @@ th:first-child,td:first-child,td.left,th.left{text-align:left}td.left{overflow-w
 svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif}.bar{fill:var(--bar)}
 .axis{stroke:var(--line)}line.threshold{stroke:var(--ink);stroke-dasharray:4 3}text.threshold{fill:var(--ink)}
 line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}.mean{fill:var(--ink)}
+h2{margin-top:1.5rem}td.left{min-width:9rem}td.passage,pre{white-space:pre-wrap;overflow-wrap:anywhere}td{vertical-align:top}
+pre{background:var(--card);padding:.6rem;max-height:24rem;overflow:auto;font-size:13px}
+table.sides{table-layout:fixed}.sides th:first-child{width:8rem}details h2{display:inline}a{color:var(--bar)}
 details{margin-top:.5rem}summary{cursor:pointer;color:var(--dim)}ul{padding-left:1.2rem;margin:.5rem 0}
 """.strip()
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.ports import Unavailable
 from rampgate.console import Failure, Format, print_json
-from rampgate.report.page import check_paths
+from rampgate.report.files import check_paths
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE

@@ -13,7 +13,7 @@ from rich.console import Console
 from agents.ports import Unavailable
 from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.report.drawing import Course
-from rampgate.report.page import check_paths
+from rampgate.report.files import check_paths
 from rampgate.suite.opened import Opened, open_suite
 from rampgate.suite.report.runs import WHOLE, runs_document, write_trend
 from rampgate.suite.runs.named import named_run

@@ -19,11 +19,12 @@ import orjson
 from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format, annotation, print_json, run
+from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.registry.file_writer import replacing
-from rampgate.report.page import check_paths
+from rampgate.report.files import check_paths
+from rampgate.report.github import annotation
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
 from rampgate.suite.compare import NothingInCommon, compared_files, refuse_same

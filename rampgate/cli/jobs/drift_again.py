@@ -29,7 +29,7 @@ from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
 from rampgate.registry.view import require_vertical
-from rampgate.report.page import check_paths
+from rampgate.report.files import check_paths
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from schemas.counting import counted

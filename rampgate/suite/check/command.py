@@ -13,11 +13,11 @@ from agents.ports import Unavailable
 from evalcore.drift.scale import Scale
 from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
+from rampgate.metrics_file import leave
 from rampgate.progress import progress
-from rampgate.report.page import check_paths
+from rampgate.report.files import check_paths
 from rampgate.store.place import Place
 from rampgate.suite.check.document import Checked, document
 from rampgate.suite.check.shown import show, write_check

@@ -12,8 +12,9 @@ from rich.console import Console
 from rampgate.ci_gate.report_texts import COLOURS, WIDE
 from rampgate.console import plain
 from rampgate.progress import duration
+from rampgate.report.files import write
 from rampgate.report.junit import Tested, junit
-from rampgate.report.page import Cell, Report, Section, Value, write
+from rampgate.report.model import Cell, Report, Section, Value
 from rampgate.suite.report.files import replace_report
 from rampgate.tables import make_table
 from schemas.counting import counted

@@ -12,7 +12,7 @@ import orjson
 
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
-from rampgate.report.page import Section
+from rampgate.report.model import Section
 from schemas.ramp_steps import RampStep
 
 STEPS: Final = (5, 25, 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evalcore.suite.gates import SuiteCode
-from rampgate.console import annotation, limited_annotations
+from rampgate.report.github import annotation, limited_annotations
 from rampgate.report.junit import Tested, junit
 from rampgate.suite.report.comparison import Told, blocking
 from rampgate.suite.report.outcome import NOT_YET, beyond_smoke, stopped

@@ -9,7 +9,7 @@ from typing import Any
 from evalcore.suite.gates import BLOCKING
 from evalcore.suite.words import Word
 from rampgate.report.drawing import Estimate, Intervals, Spread
-from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
+from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
 from rampgate.suite.report.outcome import stopped
 from schemas.counting import counted

@@ -12,7 +12,7 @@ import orjson
 from agents.ports import Unavailable
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replacing
-from rampgate.report.page import PAGES, write
+from rampgate.report.files import PAGES, write
 from rampgate.store.place import Place
 from rampgate.suite.generation import LARGEST_ANSWER
 from rampgate.suite.report.ci import comparison_junit

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from rampgate.report.junit import Tested
-from rampgate.report.page import Section
+from rampgate.report.model import Section
 from schemas.counting import counted
 
 NOT_YET: Final = "not_yet_confirmed"

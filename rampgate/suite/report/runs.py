@@ -15,8 +15,9 @@ from evalcore.suite.trend import SliceTrend, trend
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.report.drawing import Course
+from rampgate.report.files import write
 from rampgate.report.junit import Tested, junit
-from rampgate.report.page import Report, Section, write
+from rampgate.report.model import Report, Section
 from rampgate.store.place import Place
 from rampgate.suite.report.files import replace_report, write_reports
 from rampgate.suite.report.outcome import Stopped, stopped

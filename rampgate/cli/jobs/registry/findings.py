@@ -14,10 +14,11 @@ from typing import Any
 from rich.console import Console
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.ci_gate.metrics import leave
-from rampgate.console import LONGEST_MESSAGE, Format, annotation, limited_annotations, plain, print_json
+from rampgate.console import LONGEST_MESSAGE, Format, plain, print_json
+from rampgate.metrics_file import leave
 from rampgate.registry.metrics import count_findings
 from rampgate.registry.view import finding_answer
+from rampgate.report.github import annotation, limited_annotations
 from schemas.counting import counted
 from schemas.dead_letters import clean
 from streams.metrics import Metrics

@@ -15,13 +15,13 @@ from rich.console import Console
 from evalcore.registry.files import Tree
 from evalcore.registry.registry import Registry
 from evalcore.registry.rule_diff import Change, changes
-from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.registry.findings import document, show_text
 from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.cli.jobs.registry.rule_view import show_changes, show_plan
 from rampgate.cli.jobs.registry.rules import agreed, chosen, finish, judges_named, progress_console
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
+from rampgate.metrics_file import leave
 from rampgate.registry.metrics import every_view
 from rampgate.registry.rule_history import (
     NoHistory,

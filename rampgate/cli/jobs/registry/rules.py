@@ -16,12 +16,12 @@ import typer
 from rich.console import Console
 
 from evalcore.registry.registry import Registry
-from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.registry.findings import document, show_text
 from rampgate.cli.jobs.registry.registries import absolute, read_registry, registry_of, tree_of
 from rampgate.cli.jobs.registry.rule_view import show_done, show_plan
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
+from rampgate.metrics_file import leave
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import UnknownName, require_vertical

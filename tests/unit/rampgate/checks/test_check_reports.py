@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from rampgate.report.page import MOST_ROWS, Report, Section, html, markdown
+from rampgate.report.html import html
+from rampgate.report.markdown import markdown
+from rampgate.report.model import Report, Section
+from rampgate.report.values import MOST_ROWS
 from tests.browser import opened, overflow
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.checks.report_pages import HOSTILE, Page

@@ -9,7 +9,7 @@ import pytest
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.cli.jobs.registry.findings import finding_command, show, workflow_commands
-from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
+from rampgate.report.github import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
 
 BAD = Finding("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
 OLD = Finding("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.WARNING)

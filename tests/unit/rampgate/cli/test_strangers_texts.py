@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rampgate.cli import main
-from rampgate.console import annotation, plain
+from rampgate.console import plain
+from rampgate.report.github import annotation
 from tests.unit.rampgate.suite.suite_folders import written
 
 BAD = (

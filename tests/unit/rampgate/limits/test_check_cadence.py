@@ -151,7 +151,7 @@ def test_only_and_vertical_choose_and_an_unknown_word_is_told(check: Check) -> N
     late = {OWN: f"{{{seed(-1)}}}", BREVITY: f"{{{seed(-1)}}}"}
     assert of(check(late, "--vertical", "shop")[1], "overdue") == [("threshold", "shop", "helpfulness")]
     assert check(late, "--only", "drift", "--only", "agreement")[0] == 0
-    assert "--only: one of threshold, floor, drift, agreement" in check({}, "--only", "judges")[2]
+    assert "'judges' is not one of 'threshold', 'floor', 'drift', 'agreement'" in check({}, "--only", "judges")[2]
     assert "no vertical 'nowhere'" in check({}, "--vertical", "nowhere")[2]
 
 
@@ -231,6 +231,6 @@ def test_the_report_tells_what_to_do(
     code, told, _ = ran(capsys, monkeypatch, "check", "cadence", "--configs", str(tmp_path / "configs"))
     said = " ".join(told["text"].split())
     assert code == 1
-    assert "threshold of helpfulness is overdue for 3 days" in said
-    assert "lies 25% of the scale apart: platform 4 (provisional_seed), shop 5 (provisional_seed)" in said
-    assert "1 overdue, 0 due within 30 days, 4 later" in said
+    assert "threshold of helpfulness: overdue for 3 days: calibrate again" in said
+    assert "1 0.25 platform 4, shop 5" in said
+    assert "1 overdue, 1 far apart" in said

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rampgate.report.drawing import Course, Estimate, Intervals
-from rampgate.report.page import LONGEST, Link, Passage, Report, Section, html, markdown
+from rampgate.report.html import html
+from rampgate.report.markdown import markdown
+from rampgate.report.model import Link, Passage, Report, Section
+from rampgate.report.values import LONGEST
 from tests.unit.rampgate.checks.report_pages import Page
 
 

@@ -1,9 +1,9 @@
-"""Declares the options that several commands share."""
+"""Declares each option that several commands share, once. A command names those that it takes by their key here."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,3 +31,18 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
 RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL, of a server or of Sentinels")]
 OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
+HttpOption = Annotated[str | None, typer.Option("--http", help="The worker's address:port; default: RAMPGATE_HTTP")]
+SHARED: dict[str, tuple[Any, Any]] = {
+    "configs": (ConfigsOption, None),
+    "kafka": (KafkaOption, None),
+    "redis": (RedisOption, None),
+    "opik": (OpikOption, None),
+    "http": (HttpOption, None),
+    "metrics_file": (MetricsOption, None),
+    "format": (FormatOption, Format.TEXT),
+    "report": (ReportsOption, None),
+    "json": (JsonOption, False),
+}
+"""Shared options by key, in the order of the help: type and default."""
+SETTINGS = ("configs", "kafka", "redis", "opik", "http")
+"""Those that are settings (contracts §7), which outrank environment and file."""

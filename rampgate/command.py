@@ -1,0 +1,249 @@
+"""The frame of a command: its context, its shared options, what it prints and writes, its errors and its exit code.
+
+A command is a function of a `Context` and of its own options that returns an answer. Its module declares it with
+`@command`; `rampgate.cli.COMMANDS` names it. Tests call the function itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from asyncio import iscoroutinefunction
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import typer
+
+from rampgate.console import Failure, Format, print_json, run
+from rampgate.options import SETTINGS, SHARED
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from evalcore.registry.files import RegistryFiles, Tree
+    from evalcore.registry.registry import Registry
+    from evalcore.yaml.findings import Finding, ValidationResult
+    from rampgate.report.model import Report
+    from rampgate.settings import Settings
+    from schemas.verticals import Vertical
+    from streams.metrics import Metrics
+
+NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes ahead, --dry-run only shows the plan"
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+ShownReport = Callable[[Any], "Report"]
+
+
+class Document(dict[str, Any]):
+    """An answer that is a JSON document of its own: what `--json` prints. `exit_code`: 1 where a check found
+    something."""
+
+    def __init__(self, fields: Mapping[str, Any], exit_code: int = 0) -> None:
+        super().__init__(fields)
+        self.exit_code = exit_code
+
+
+class _Declared(NamedTuple):
+    report: ShownReport
+    flags: Sequence[str]
+    metrics: Sequence[str]
+
+
+_COMMANDS: dict[Callable[..., Any], _Declared] = {}
+
+
+@dataclass
+class Context:
+    """What a command is called with. Each part is read on first use, with the flags that the caller gave.
+
+    `given`: the shared options by their key (`rampgate.options.SHARED`); those that are settings outrank environment
+    and file. `now`: the day that counts as today, for tests.
+    """
+
+    given: Mapping[str, Any]
+    now: date | None = None
+
+    @classmethod
+    def of(cls, now: date | None = None, **given: Any) -> Context:
+        """The context of a call from code, as `Context.of(configs=folder)`."""
+        return cls(given, now)
+
+    @property
+    def as_json(self) -> bool:
+        return bool(self.given.get("json"))
+
+    @property
+    def reports(self) -> tuple[Path, ...]:
+        return tuple(self.given.get("report") or ())
+
+    @cached_property
+    def settings(self) -> Settings:
+        from rampgate.settings_sources import load_settings
+
+        return load_settings({name: self.given.get(name) for name in SETTINGS})
+
+    @cached_property
+    def today(self) -> date:
+        from evalcore.registry import disk
+
+        return self.now or disk.today()
+
+    @cached_property
+    def verticals(self) -> dict[str, Vertical]:
+        """The registered verticals by name."""
+        from rampgate.registry.verticals import load_verticals
+
+        return load_verticals(self.settings.configs)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The registry's files as they are on disk. Raises Failure where the folder is missing or can't be listed."""
+        return read_tree(self.settings.configs)
+
+    @cached_property
+    def checked(self) -> tuple[RegistryFiles, list[Finding]]:
+        """The registry's files, parsed, and all that validation finds in them."""
+        from evalcore.validation import checked
+
+        return checked(self.tree, self.today)
+
+    @cached_property
+    def validated(self) -> tuple[Registry | None, ValidationResult]:
+        """The registry and what validation found; None where it found an error."""
+        from evalcore.registry.registry import build
+        from evalcore.yaml.findings import ValidationResult
+
+        files, findings = self.checked
+        result = ValidationResult.of(self.tree.root, findings)
+        return (build(files) if result.valid else None), result
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry. Raises Failure where validation found an error."""
+        registry, result = self.validated
+        if registry is None:
+            raise Failure(f"{result.errors[0]}; `rampgate rules validate` shows all findings")
+        return registry
+
+    @cached_property
+    def readable(self) -> tuple[RegistryFiles, Registry]:
+        """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure
+        where one can't: what is in it is unknown."""
+        from evalcore.registry.registry import build
+        from evalcore.yaml.findings import Severity
+
+        files, findings = self.checked
+        wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
+        try:
+            registry = build(files)
+        except (LookupError, ValueError, TypeError) as error:
+            raise Failure(f"{wrong[0] if wrong else error}; `rampgate rules validate` shows all findings") from error
+        if files.unread:
+            raise Failure(f"{wrong[0]}; `rampgate rules validate` shows all findings")
+        return files, registry
+
+    @property
+    def metrics_file(self) -> Path | None:
+        path: Path | None = self.given.get("metrics_file")
+        return path
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The metrics that `--metrics-file` takes."""
+        from streams.metrics import Metrics
+
+        return Metrics()
+
+    def confirm(self, question: str, yes: bool) -> bool:
+        """Returns whether the user agrees. Raises Failure where there is no terminal to ask on."""
+        if yes:
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Failure(NO_TERMINAL)
+        return typer.confirm(question, err=True)
+
+
+def read_tree(root: Path) -> Tree:
+    """The files of a registry. Raises Failure where the folder is missing or can't be listed."""
+    from evalcore.registry import disk
+    from rampgate.registry.verticals import require_folder
+
+    require_folder(root)
+    return disk.read_tree(root)
+
+
+def command(report: ShownReport, flags: str = "", metrics: Sequence[str] = ()) -> Callable[[FunctionT], FunctionT]:
+    """Declare a function as a command.
+
+    Its answer is a pydantic model or a `Document`, with an `exit_code`; `report` makes the report of it. `flags` are
+    the keys of the shared options that it takes beside `--json` and `--report`; `metrics` the names of the metrics
+    that `--metrics-file` takes. The function may be a coroutine.
+    """
+
+    def declare(function: FunctionT) -> FunctionT:
+        _COMMANDS[function] = _Declared(report, (*flags.split(), "report", "json"), metrics)
+        return function
+
+    return declare
+
+
+def callback(function: Callable[..., Any]) -> Callable[..., None]:
+    """Returns what the command line calls: the function with its shared options, in the frame."""
+    declared = _COMMANDS[function]
+    own = inspect.signature(function, eval_str=True).parameters
+    names = [*own][1:]
+    shared = [
+        inspect.Parameter(f"shared_{key}", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for key, (kind, default) in SHARED.items()
+        if key in declared.flags
+    ]
+
+    def called(**options: Any) -> None:
+        given = {key: options[f"shared_{key}"] for key in declared.flags}
+        context = Context(given)
+        raise typer.Exit(_framed(function, declared, context, {name: options[name] for name in names}))
+
+    mine = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in names]
+    signature = inspect.Signature([*mine, *shared])
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    called.__doc__ = function.__doc__
+    return called
+
+
+def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
+    """Call the command and give its answer: on stdout, in the files of `--report`, as annotations on stderr."""
+    from rampgate.report.files import check_paths, write_all
+
+    check_paths(context.reports)
+    try:
+        if iscoroutinefunction(function):
+            answer = run(lambda: function(context, **options))
+        else:
+            answer = function(context, **options)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise Failure(f"{error.filename}: {error.strerror or error}") from error
+    document = answer if isinstance(answer, Document) else answer.model_dump(mode="json", warnings="error")
+    if context.metrics_file is not None:
+        from rampgate.metrics_file import leave
+
+        leave(context.metrics, context.metrics_file, *declared.metrics)
+    form = context.given.get("format")
+    report = declared.report(answer) if context.reports or form is Format.GITHUB or not context.as_json else None
+    if report is not None:
+        write_all(context.reports, report, document)
+        if form is Format.GITHUB:
+            from rampgate.report.github import workflow_commands
+
+            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
+    if context.as_json or form is Format.JSON:
+        print_json(document)
+    elif report is not None and form is not Format.GITHUB:
+        from rampgate.report.console import show
+
+        show(report)
+    return int(answer.exit_code)

@@ -1,0 +1,63 @@
+"""Shows a report on a terminal: a table a section, the notes, the reasons with their places, and the result last."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from rampgate.console import LONGEST_MESSAGE, plain
+from rampgate.report.drawing import Course
+from rampgate.report.model import Cell, Link, Passage, Reason, Report, Section, Value
+from rampgate.report.values import words
+from rampgate.tables import make_table
+
+COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
+WIDE = 120
+"""Columns of a log, which has no width of its own."""
+
+
+def show(report: Report, console: Console | None = None) -> None:
+    console = console or Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE)
+    for section in report.sections:
+        if not section.pages_only:
+            _section(section, console)
+    for why in report.reasons:
+        _reason(why, console)
+    if report.facts:
+        console.print(f"[dim]{plain(report.facts, LONGEST_MESSAGE)}[/]")
+    result = f"[{COLOURS[report.tone]}]{plain(report.result, LONGEST_MESSAGE)}[/]"
+    console.print(f"{plain(report.title, 500)}: {result}")
+
+
+def _section(section: Section, console: Console) -> None:
+    if section.rows:
+        numbers = [isinstance(value, (int, float, tuple)) or value is None for value in section.rows[0]]
+        heads = (f"{'>' * number}{plain(head)}" for head, number in zip(section.heads, numbers, strict=False))
+        table = make_table(plain(section.title) or None, *heads)
+        table.show_header = bool(section.heads)
+        for row in section.rows:
+            table.add_row(*map(_cell, row))
+        console.print(table)
+    elif section.title and section.notes:
+        console.print(plain(section.title))
+    for note in section.notes:
+        console.print(f"  {plain(note, LONGEST_MESSAGE)}")
+
+
+def _reason(why: Reason, console: Console) -> None:
+    place = f"{plain(why.place, 500)}: " if why.file else "  "
+    level = f"[{'red' if why.level == 'error' else 'yellow'}]{why.level}[/]: "
+    about = f"[bold]{plain(why.about)}[/]: " if why.about else ""
+    code = f" [dim]({plain(why.code)})[/]" if why.code else ""
+    console.print(f"{place}{level}{about}{plain(why.message, LONGEST_MESSAGE)}{code}")
+    if why.fix:
+        console.print(f"    fix: {plain(why.fix, LONGEST_MESSAGE)}")
+
+
+def _cell(value: Value) -> str:
+    if isinstance(value, Cell):
+        return f"[{COLOURS[value.tone]}]{plain(value.words, LONGEST_MESSAGE)}[/]"
+    if isinstance(value, (Link, Passage)):
+        return plain(value.words, LONGEST_MESSAGE)
+    return plain(value.words() if isinstance(value, Course) else words(value), LONGEST_MESSAGE)

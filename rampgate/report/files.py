@@ -1,0 +1,50 @@
+"""Writes a report to the files of `--report`, in the format that each one's ending names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rampgate.console import Failure, json_text
+from rampgate.registry.file_writer import replace_file, require_regular, writable
+from rampgate.report.html import html
+from rampgate.report.junit import of_report
+from rampgate.report.markdown import markdown
+from rampgate.report.model import Report
+
+PAGES = {".html", ".htm"}
+
+
+def check_paths(paths: Sequence[Path]) -> None:
+    """Raises Failure before anything costs."""
+    for path in paths:
+        if not writable(path):
+            raise Failure(f"--report {path}: name a regular file in a folder that exists")
+
+
+def write_all(paths: Sequence[Path], report: Report, document: Any = None) -> None:
+    """Write the report to each file. Raises Failure."""
+    for path in paths:
+        write(path, report, document)
+
+
+def write(path: Path, report: Report, document: Any = None) -> None:
+    """Write the report: `.html` a page, `.xml` JUnit, `.json` the `document` of `--json`. A file of any other name gets
+    Markdown at its end, as a job's summary does. Raises Failure."""
+    try:
+        require_regular(path)
+        kind = path.suffix.lower()
+        if kind in PAGES:
+            replace_file(path, html(report))
+        elif kind == ".xml":
+            replace_file(path, of_report(report).decode())
+        elif kind == ".json" and document is not None:
+            replace_file(path, json_text(document))
+        else:
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            with os.fdopen(file, "wb") as opened:
+                opened.write(markdown(report).encode())
+    except OSError as error:
+        raise Failure(f"--report {path}: can't be written: {error.strerror or error}") from error

@@ -1,0 +1,53 @@
+"""Writes a report as Markdown, as GitHub shows it in a job's summary. What stands in it is escaped. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rampgate.report.drawing import Course
+from rampgate.report.escaped import in_markdown
+from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
+from rampgate.report.values import LONGEST, MOST_ROWS, address, left_out, words
+
+SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
+
+
+def markdown(report: Report) -> str:
+    lines = [f"## {SIGNS[report.tone]} {in_markdown(report.title)}: {in_markdown(report.result)}", ""]
+    lines += [f"- {in_markdown(why.words)}" for why in report.reasons] + [""] * bool(report.reasons)
+    for section in report.sections:
+        lines += _section(section)
+    return "\n".join([*lines, *([in_markdown(report.facts), ""] if report.facts else []), ""])
+
+
+def _section(section: Section) -> Iterator[str]:
+    if not (section.rows or section.notes):
+        return
+    if section.title:
+        yield f"### {in_markdown(section.title)}"
+        yield ""
+    if section.rows:
+        yield _row(map(in_markdown, section.heads))
+        yield _row("---" for _ in section.heads)
+        yield from (_row(map(_cell, row)) for row in section.rows[:MOST_ROWS])
+        yield ""
+    notes = [*left_out(section), *section.notes]
+    yield from (f"- {in_markdown(note)}" for note in notes)
+    yield from [""] * bool(notes)
+
+
+def _row(cells: Iterator[str] | map[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: Value) -> str:
+    if isinstance(value, Cell):
+        return f"{SIGNS[value.tone]} {in_markdown(value.words)}"
+    if isinstance(value, Link):
+        target = address(value.target).replace("&", "&amp;")
+        return f"[{in_markdown(value.words)}](<{target}>)" if target else in_markdown(value.words)
+    if isinstance(value, Passage):
+        return "<br>".join(in_markdown(line) for line in value.words[:LONGEST].splitlines())
+    if isinstance(value, Course):
+        return value.words()
+    return in_markdown(words(value)).replace("\n", " ")

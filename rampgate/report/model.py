@@ -1,0 +1,98 @@
+"""Declares what a report consists of: sections of a table, a drawing, notes and a text, and the reasons. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rampgate.report.drawing import Course, Drawing
+
+Tone = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A result in a table: its words, and whether they are good (`pass`), bad (`fail`) or neither (`warn`)."""
+
+    words: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to an address, https or http, or to the section of that anchor, `#…`; other targets are none."""
+
+    words: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text of several lines, shown as it is."""
+
+    words: str
+
+
+Value = str | float | int | None | Sequence[float] | Cell | Link | Passage | Course
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report. `heads` name the table's columns; `notes` come below it. A page alone has the `drawing` above
+    them, and the `text`, as it is, at the `anchor`; `folded` it opens by a click, `side_by_side` its columns but the
+    first are equally wide. A section that is `pages_only` is too wide or too long for a terminal."""
+
+    title: str
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[Value]] = ()
+    notes: Sequence[str] = ()
+    drawing: Drawing | None = None
+    text: str = ""
+    anchor: str = ""
+    folded: bool = False
+    side_by_side: bool = False
+    pages_only: bool = False
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a result is not better, with its place in a file and its remedy, `fix`, where there are any.
+
+    `about`: what it is about, for a reader the field or the judge, for JUnit one of the report's `tests`. `undecided`:
+    something kept the check from finding out.
+    """
+
+    level: Literal["error", "warning"]
+    message: str
+    code: str = ""
+    about: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    fix: str = ""
+    undecided: bool = False
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`, as far as it is known."""
+        return ":".join(map(str, filter(None, (self.file, self.line, self.line and self.column))))
+
+    @property
+    def words(self) -> str:
+        """What the reason is about, and what was found."""
+        return f"{self.about}: {self.message}" if self.about else self.message
+
+
+@dataclass(frozen=True)
+class Report:
+    """A command's result. `tone` is that of the whole, `facts` a line about what was looked at, `tests` the names that
+    JUnit lists: each of them passes unless a reason is about it."""
+
+    title: str
+    result: str
+    tone: str
+    sections: Sequence[Section] = ()
+    reasons: Sequence[Reason] = ()
+    tests: Sequence[str] = ()
+    facts: str = ""
