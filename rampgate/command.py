@@ -11,6 +11,7 @@ import sys
 from asyncio import iscoroutinefunction
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -59,14 +60,14 @@ class Context:
     """What a command is called with. Each part is read on first use, with the flags that the caller gave.
 
     `given`: the shared options by their key (`rampgate.options.SHARED`); those that are settings outrank environment
-    and file. `now`: the day that counts as today, for tests.
+    and file. `now`: the time that counts, for tests.
     """
 
     given: Mapping[str, Any]
-    now: date | None = None
+    now: datetime | None = None
 
     @classmethod
-    def of(cls, now: date | None = None, **given: Any) -> Context:
+    def of(cls, now: datetime | None = None, **given: Any) -> Context:
         """The context of a call from code, as `Context.of(configs=folder)`."""
         return cls(given, now)
 
@@ -82,13 +83,18 @@ class Context:
     def settings(self) -> Settings:
         from rampgate.settings_sources import load_settings
 
-        return load_settings({name: self.given.get(name) for name in SETTINGS})
+        return load_settings({setting: self.given.get(option) for option, setting in SETTINGS.items()})
+
+    @cached_property
+    def time(self) -> datetime:
+        """The time of the call, in UTC."""
+        return self.now or datetime.now(UTC)
 
     @cached_property
     def today(self) -> date:
         from evalcore.registry import disk
 
-        return self.now or disk.today()
+        return self.now.date() if self.now is not None else disk.today()
 
     @cached_property
     def verticals(self) -> dict[str, Vertical]:
@@ -112,12 +118,7 @@ class Context:
     @cached_property
     def validated(self) -> tuple[Registry | None, ValidationResult]:
         """The registry and what validation found; None where it found an error."""
-        from evalcore.registry.registry import build
-        from evalcore.yaml.findings import ValidationResult
-
-        files, findings = self.checked
-        result = ValidationResult.of(self.tree.root, findings)
-        return (build(files) if result.valid else None), result
+        return registry_in(self.tree, self.today)
 
     @cached_property
     def registry(self) -> Registry:
@@ -145,6 +146,11 @@ class Context:
         return files, registry
 
     @property
+    def standing(self) -> Path | None:
+        path: Path | None = self.given.get("standing")
+        return path
+
+    @property
     def metrics_file(self) -> Path | None:
         path: Path | None = self.given.get("metrics_file")
         return path
@@ -163,6 +169,17 @@ class Context:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Failure(NO_TERMINAL)
         return typer.confirm(question, err=True)
+
+
+def registry_in(tree: Tree, today: date) -> tuple[Registry | None, ValidationResult]:
+    """The registry that a tree gives, and what validation found; None where it found an error."""
+    from evalcore.registry.registry import build
+    from evalcore.validation import checked
+    from evalcore.yaml.findings import ValidationResult
+
+    files, findings = checked(tree, today)
+    result = ValidationResult.of(tree.root, findings)
+    return (build(files) if result.valid else None), result
 
 
 def read_tree(root: Path) -> Tree:
@@ -197,11 +214,11 @@ def callback(function: Callable[..., Any]) -> Callable[..., None]:
     shared = [
         inspect.Parameter(f"shared_{key}", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for key, (kind, default) in SHARED.items()
-        if key in declared.flags
+        if key in declared.flags and key not in own
     ]
 
     def called(**options: Any) -> None:
-        given = {key: options[f"shared_{key}"] for key in declared.flags}
+        given = {key: options.get(f"shared_{key}") for key in declared.flags}
         context = Context(given)
         raise typer.Exit(_framed(function, declared, context, {name: options[name] for name in names}))
 

@@ -31,6 +31,10 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
 RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL, of a server or of Sentinels")]
 OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="the model's URL; default: RAMPGATE_MODEL_URL")]
+StandingOption = Annotated[
+    Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
+]
 HttpOption = Annotated[str | None, typer.Option("--http", help="The worker's address:port; default: RAMPGATE_HTTP")]
 SHARED: dict[str, tuple[Any, Any]] = {
     "configs": (ConfigsOption, None),
@@ -38,11 +42,13 @@ SHARED: dict[str, tuple[Any, Any]] = {
     "redis": (RedisOption, None),
     "opik": (OpikOption, None),
     "http": (HttpOption, None),
+    "model": (ModelOption, None),
+    "standing": (StandingOption, None),
     "metrics_file": (MetricsOption, None),
     "format": (FormatOption, Format.TEXT),
     "report": (ReportsOption, None),
     "json": (JsonOption, False),
 }
 """Shared options by key, in the order of the help: type and default."""
-SETTINGS = ("configs", "kafka", "redis", "opik", "http")
-"""Those that are settings (contracts §7), which outrank environment and file."""
+SETTINGS = {name: name for name in ("configs", "kafka", "redis", "opik", "http")} | {"model": "model_url"}
+"""The settings that shared options name (contracts §7); an option outranks environment and file."""

@@ -21,19 +21,15 @@ from evalcore.registry.files import REFERENCE_SET
 from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of, result
 from rampgate.calibration.steps.given import DIFF, Given
 from rampgate.calibration.steps.order import STEPS, require_reference
-from rampgate.checks.drift import required_registry
 from rampgate.checks.stored_outputs import BASELINE
-from rampgate.console import Failure, plain, print_json
+from rampgate.command import Context, Document
+from rampgate.console import Failure, plain
 from rampgate.logs import configure_logs
-from rampgate.metrics_file import leave
-from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import require_vertical
-from rampgate.settings_sources import load_settings
 from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone, Window
 from schemas.judges import judge_id
 from schemas.settings import parse_moment
 from schemas.verticals import Vertical
-from streams.metrics import Metrics
 
 METRIC = "eval_recalibration_cycle_duration_seconds"
 LEAST_TURNS = 200
@@ -42,9 +38,10 @@ DAYS = 30
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins;
-    None stands for those that it has."""
+    """The options of a round. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins; None
+    stands for those that it has."""
 
+    context: Context
     vertical: str
     round: str | None
     turns: Path | None
@@ -57,35 +54,27 @@ class Options:
     size: int | None
     runs: int | None
     write: bool
-    model: str | None
-    metrics_file: Path | None
-    configs: Path | None
-    as_json: bool
     since: str | None = None
     until: str | None = None
-    opik: str | None = None
-    kafka: str | None = None
     queue: bool = False
 
 
-def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> int:
-    """Go on with the round as far as it comes, report, and return the exit code: 1 where a step was refused, or a judge
-    is inverted or has no new floor. Raises Failure."""
-    settings = load_settings(
-        {"configs": options.configs, "model_url": options.model, "opik": options.opik, "kafka": options.kafka}
-    )
+def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> Document:
+    """Resume the round and take it as far as it comes; exit code 1 where a step was refused, or a judge is inverted or
+    has no new floor. Raises Failure."""
     configure_logs("error", "console")
-    registry = required_registry(options.configs)
-    require_vertical(options.vertical, registry.verticals)
-    folder = folder_of(settings.configs, options.vertical, options.round or f"{disk.today():%Y-%m}")
-    cycle = _begun(options, folder, load_verticals(settings.configs)[options.vertical])
+    context, vertical = options.context, options.vertical
+    settings = context.settings
+    require_vertical(vertical, context.registry.verticals)
+    folder = folder_of(settings.configs, vertical, options.round or f"{context.today:%Y-%m}")
+    cycle = _begun(options, folder, context.verticals[vertical])
     beside = {
-        evaluation_folder(settings.configs, options.vertical): re.compile(f"{REFERENCE_SET}|{BASELINE}"),
-        settings.configs / "rules" / options.vertical: re.compile(r".*\.ya?ml"),
+        evaluation_folder(settings.configs, vertical): re.compile(f"{REFERENCE_SET}|{BASELINE}"),
+        settings.configs / "rules" / vertical: re.compile(r".*\.ya?ml"),
     }
     given = Given(
-        settings, registry, options.vertical, folder, options.turns, options.sheets, options.empty_sheet,
-        options.outputs, options.write, folder.hashes(DIFF)[DIFF], options.queue,
+        context, vertical, folder, options.turns, options.sheets, options.empty_sheet, options.outputs, options.write,
+        folder.hashes(DIFF)[DIFF], options.queue,
     )  # fmt: skip
     with alone(folder, beside):
         if (known := folder.document()) is None:
@@ -96,14 +85,13 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
             folder.forget_unless_drawn()
             raise
         took = sum(folder.seconds().values()) if (folder.path / ".seconds.json").exists() else None
-        if took is not None and _done(cycle):
-            if options.metrics_file is not None:
-                metrics = Metrics()
-                metrics.recalibration_duration.labels(options.vertical).observe(took)
-                leave(metrics, options.metrics_file, METRIC)
+        done = _done(cycle)
+        if took is not None and done:
+            if context.metrics_file is not None:
+                context.metrics.recalibration_duration.labels(vertical).observe(took)
             folder.forget_seconds()
-    _tell(options, folder, cycle, took)
-    return _code(cycle)
+    fields = {**cycle.model_dump(mode="json"), "folder": str(folder.path), "seconds": took, "done": done}
+    return Document(fields, _code(cycle))
 
 
 def _begun(options: Options, folder: Folder, owner: Vertical) -> Cycle:
@@ -205,18 +193,3 @@ def _code(cycle: Cycle) -> int:
     return 1 if any(one.inverted is not False for one in cycle.inversion) or not all(
         one.proposed for one in cycle.floors
     ) else 0  # fmt: skip
-
-
-def _tell(options: Options, folder: Folder, cycle: Cycle, took: float | None) -> None:
-    done = _done(cycle)
-    if options.as_json:
-        print_json({**cycle.model_dump(mode="json"), "folder": str(folder.path), "seconds": took, "done": done})
-        return
-    for step in Step:
-        of = cycle.step(step)
-        sys.stdout.write(f"{step:<10} {of.state:<10} {of.told}\n")
-    if done:
-        if took is not None:
-            kept = "under the 4 hours of PF-9 NFR-3" if took < LONGEST_SECONDS else "over the 4 hours of PF-9 NFR-3"
-            sys.stdout.write(f"{took:,.0f} s without the time of people, {kept}\n")
-        sys.stdout.write(f"{folder.path}: report.md, report.html, limits.diff\n")

@@ -1,4 +1,4 @@
-"""Tells what changed between two rounds of a vertical: for `rampgate calibrate diff`, and for a round's report.
+"""Says what changed between two rounds of a vertical: for `rampgate calibrate diff`, and for a round's report.
 
 Of each judge and category what either round found stands beside what the other did: alphas, correlation with people and
 whether the judge is inverted, cuts, floors, limits of drift, the judge's version; and the judges of one round alone.
@@ -6,21 +6,17 @@ whether the judge is inverted, cuts, floors, limits of drift, the judge's versio
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from rampgate.calibration.folder import Folder, folder_of
-from rampgate.console import Failure, plain, print_json
-from rampgate.registry.verticals import load_verticals
+from rampgate.command import Context, Document
+from rampgate.console import Failure, plain
 from rampgate.registry.view import require_vertical
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
 from schemas.calibration_cycle import Cycle, State, Step
 
-INVERTED = {True: "yes", False: "no", None: "nobody can tell"}
+INVERTED = {True: "yes", False: "no", None: "unknown"}
 Figure = float | str | None
 
 
@@ -56,17 +52,6 @@ class Difference:
         return tuple(one for one in self.figures if one.then != one.now)
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command: the earlier round, the later one, whose they are."""
-
-    then: str
-    now: str
-    vertical: str
-    configs: Path | None
-    as_json: bool
-
-
 def difference(before: Cycle, after: Cycle) -> Difference:
     """What changed from the one round to the other, in the order of the later one."""
     then, now = dict(_figures(before)), dict(_figures(after))
@@ -78,17 +63,12 @@ def difference(before: Cycle, after: Cycle) -> Difference:
     return Difference(added, removed, tuple(figures))
 
 
-def show_difference(options: Options) -> int:
-    """Show what changed, and return the exit code. Raises Failure for a round that is not there or has no report."""
-    configs = load_settings({"configs": options.configs}).configs
-    require_vertical(options.vertical, load_verticals(configs))
-    before, after = (_reported(folder_of(configs, options.vertical, name)) for name in (options.then, options.now))
+def difference_document(context: Context, vertical: str, then: str, now: str) -> Document:
+    """What changed between two rounds. Raises Failure for a round that is not there or has no report."""
+    require_vertical(vertical, context.verticals)
+    before, after = (_reported(folder_of(context.settings.configs, vertical, name)) for name in (then, now))
     found = difference(before, after)
-    if options.as_json:
-        print_json(_document(found, before, after))
-    else:
-        _show(found, before, after)
-    return 0
+    return Document(_document(found, before, after))
 
 
 def _figures(cycle: Cycle) -> Iterator[tuple[Of, Figure]]:
@@ -122,7 +102,7 @@ def _reported(folder: Folder) -> Cycle:
         raise Failure(f"{folder.path}: no such round; there are: {plain(', '.join(others) or 'none', 500)}")
     if known.step(Step.REPORT).state is not State.DONE:
         go_on = f"rampgate calibrate jade --vertical {known.vertical} --round {known.round}"
-        raise Failure(f"{folder.path}: the round has no report yet; `{go_on}` tells what it waits for")
+        raise Failure(f"{folder.path}: the round has no report yet; `{go_on}` says what it waits for")
     return known
 
 
@@ -138,27 +118,7 @@ def _document(found: Difference, before: Cycle, after: Cycle) -> dict[str, objec
     }
 
 
-def _show(found: Difference, before: Cycle, after: Cycle) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    title = f"{plain(after.vertical)}: {plain(before.round)} of {before.day}, {plain(after.round)} of {after.day}"
-    table = make_table(title, "What", "Of", ">Then", ">Now", ">Difference")
-    for one in found.changes:
-        signed = "" if one.difference is None else f"{one.difference:+.4g}"
-        table.add_row(one.what, plain(one.of), _words(one.then), _words(one.now), signed)
-    if found.changes:
-        console.print(table)
-    for said in told(found):
-        console.print(plain(said, 2_000), soft_wrap=True)
-    sys.stdout.write(f"{len(found.changes)} changed, {len(found.figures) - len(found.changes)} as they were\n")
-
-
 def told(found: Difference) -> list[str]:
     """The judges that one round alone has, in words."""
     lists = (("new in this round", found.judges_added), ("no longer in the round", found.judges_removed))
     return [f"{', '.join(names)}: {what}" for what, names in lists if names]
-
-
-def _words(figure: Figure) -> str:
-    return "none" if figure is None else plain(figure) if isinstance(figure, str) else f"{figure:.4g}"

@@ -1,280 +1,80 @@
-"""Runs `rampgate check drift` on files: compares judges' scores now with those of their calibration (PF-9 FR-13)."""
+"""Compares judges' scores now with those of their calibration (PF-9 FR-13): `rampgate check drift`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
+from typer import Argument, Option
 
-from evalcore.drift.divergence import Compared, Sample, compare
-from evalcore.drift.scale import Scale, declared, fitting
-from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
-from evalcore.reloading import BrokenRegistry, ReloadingRegistry
-from rampgate.checks.score_lines import ScoreColumn, read_scores
-from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, plain, print_json
-from rampgate.logs import configure_logs
-from rampgate.registry.verticals import require_folder
-from rampgate.registry.view import require_vertical
+from rampgate.command import Context, Document, command
+from rampgate.console import Failure
 from rampgate.report.checks import drift_report
-from rampgate.report.files import check_paths, write_all
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
-from schemas.judges import judge_id
 
-RESULTS = {True: "[green]holds[/]", False: "[red]drifted[/]", None: "[yellow]undecided[/]"}
+ITEMS = 120
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command."""
+@command(drift_report, flags="model configs")
+def drift(
+    context: Context,
+    baseline: Annotated[
+        Path | None, Argument(help="scores at the calibration, JSON Lines {judge_id, item_id, score}")
+    ] = None,
+    current: Annotated[Path | None, Argument(help="scores now, best of the same items")] = None,
+    outputs: Annotated[
+        Path | None, Option(help="ask the judges: these stored outputs, JSON Lines with `input` and `output` each")
+    ] = None,
+    seed: Annotated[
+        str | None, Option(help="ask the judges: outputs made up from this seed; the same, the same")
+    ] = None,
+    items: Annotated[int, Option(min=2, help="with --seed: how many outputs")] = ITEMS,
+    base: Annotated[
+        str | None, Option(help="only judges whose rule file, or a component it names, differs from this version")
+    ] = None,
+    judge: Annotated[list[str] | None, Option(help="only this judge, once or more")] = None,
+    capture: Annotated[
+        int | None, Option(min=1, help="calibrate: so many runs; write the last as baseline, show the limit")
+    ] = None,
+    baselines: Annotated[
+        Path | None, Option(help="the baseline's file; default: drift-baseline.jsonl of registry or vertical")
+    ] = None,
+    vertical: Annotated[str | None, Option(help="whose limits hold; default: the platform's")] = None,
+) -> Document:
+    """Compare judges' scores now with those of their calibration, and show whose have moved.
 
-    baseline: Path | None = None
-    current: Path | None = None
-    outputs: Path | None = None
-    seed: str | None = None
-    items: int = 120
-    base: str | None = None
-    judges: tuple[str, ...] = ()
-    capture: int | None = None
-    baselines: Path | None = None
-    model: str | None = None
-    vertical: str | None = None
-    configs: Path | None = None
-    as_json: bool = False
-    reports: tuple[Path, ...] = ()
+    KL divergence in nats, now from then, against the limit in the judge's rule file (`drift`). Of two files each judge
+    is answered, also one that is not registered, on the scale that its scores fit. With --outputs or --seed the judges
+    are asked about the same outputs as at their calibration (--capture 3), past all kept answers. Exit code 1 if a
+    judge has drifted or that is unknown, 2 without a model.
 
+    Example: rampgate check drift calibration.jsonl today.jsonl --json
+    """
+    from rampgate.checks.drift_now import Asked, capture_baseline, compare_now
+    from rampgate.checks.drift_scores import compared, found
+    from rampgate.checks.score_lines import read_scores
+    from rampgate.registry.view import require_vertical
 
-@dataclass(frozen=True)
-class Known:
-    """What the registry says of a judge of the file; nothing of one that is not registered."""
-
-    scale: Scale | None = None
-    limit: float | None = None
-    source: str | None = None
-
-
-@dataclass(frozen=True)
-class Checked:
-    """One judge of the two files."""
-
-    judge: str
-    known: Known
-    baseline: Sample
-    current: Sample
-    shared: int
-    found: Compared
-
-    def document(self) -> dict[str, Any]:
-        one, before = self.current, self.baseline
-        return {
-            "judge_id": self.judge,
-            "kl": self.found.kl,
-            "threshold": self.known.limit,
-            "ceiling_fraction": self.found.ceiling,
-            "floor_fraction": self.found.floor,
-            "passed": self.found.passed,
-            "reason": self.found.reason,
-            "warnings": list(self.found.warnings),
-            "registered": self.known.scale is not None,
-            "threshold_source": self.known.source,
-            "n": one.n,
-            "baseline_n": before.n,
-            "shared_items": self.shared,
-            "na_share": one.share(one.not_applicable),
-            "baseline_na_share": before.share(before.not_applicable),
-            "unscored_share": one.share(one.unscored),
-            "baseline_unscored_share": before.share(before.unscored),
-        }
-
-
-def check_drift(options: Options) -> int:
-    """Check, report, and return the exit code. Raises Failure."""
-    configure_logs("error", "console")
-    check_paths(options.reports)
-    if options.baseline is None or options.current is None:
+    if outputs is not None or seed is not None:
+        if baseline is not None:
+            raise Failure("give files of scores, or outputs for the judges, not both")
+        asked = Asked(context, outputs, seed or "", items, base, tuple(judge or ()), baselines, vertical)
+        return compare_now(asked) if capture is None else capture_baseline(asked, capture)
+    if baseline is None or current is None:
         raise Failure(
             "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
         )
-    _refuse_what_asks(options)
-    registry = required_registry(options.configs)
-    if options.vertical is not None:
-        require_vertical(options.vertical, registry.verticals)
-    try:
-        baseline, current = read_scores(options.baseline), read_scores(options.current)
-        checked = compared(baseline, current, registry, options.vertical)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    about = {"baseline": str(options.baseline), "current": str(options.current)}
-    return report(checked, options, registry, about)
-
-
-def _refuse_what_asks(options: Options) -> None:
-    """Two files are compared whole: an option that would do nothing looks like a check that held. Raises Failure."""
+    # Two files are compared whole: an option that would do nothing looks like a check that held.
     given = {
-        "--items": options.items != Options.items,
-        "--base": options.base is not None,
-        "--judge": bool(options.judges),
-        "--capture": options.capture is not None,
-        "--baselines": options.baselines is not None,
-        "--model": options.model is not None,
-    }
+        "--items": items != ITEMS, "--base": base is not None, "--judge": bool(judge),
+        "--capture": capture is not None, "--baselines": baselines is not None, "--model": context.given.get("model"),
+    }  # fmt: skip
     if without_use := [name for name, is_given in given.items() if is_given]:
         raise Failure(
             f"{', '.join(without_use)}: goes with --outputs FILE or --seed WORD, and not with two files of scores; "
             "leave it out"
         )
-
-
-def report(checked: Sequence[Checked], options: Options, registry: Registry | None, about: Mapping[str, Any]) -> int:
-    """Write what was found, and return the exit code."""
-    drifted = sum(one.found.passed is False for one in checked)
-    told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
-    document = {"judges": [one.document() for one in checked], **about, "vertical": options.vertical, **told}
-    write_all(options.reports, drift_report(document))
-    if options.as_json:
-        print_json(document)
-    else:
-        _show(checked)
-    return 0 if all(one.found.passed for one in checked) else 1
-
-
-def compared(
-    baseline: Mapping[str, ScoreColumn],
-    current: Mapping[str, ScoreColumn],
-    registry: Registry | None,
-    vertical: str | None,
-    before: Registry | None = None,
-) -> list[Checked]:
-    """Returns each judge of either file, the current one's first. Ids are as written there; kebab and snake case are
-    one judge where it is registered. A limit of the registry `before` a change goes before the changed one: nothing
-    widens its own. Raises BadFile for a score that is none on a registered judge's scale."""
-    judges = {name: registered(registry, name, vertical) for name in [*current, *baseline]}
-    ids = dict[str, str]()
-    for name, judge in judges.items():
-        ids.setdefault(judge_id(name) if judge else name, name)
-    return [
-        _checked(
-            shown, _merged(current, key), _merged(baseline, key), judges[shown], registered(before, shown, vertical)
-        )
-        for key, shown in ids.items()
-    ]  # fmt: skip
-
-
-def registry_or_none(configs: Path | None) -> Registry | None:
-    """The registry of the settings; None where none is there and nobody asked for it. Raises Failure."""
-    settings = load_settings({"configs": configs})
-    return required_registry(configs) if configs is not None or settings.configs.exists() else None
-
-
-def required_registry(configs: Path | None) -> Registry:
-    """The registry of the settings. Raises Failure, also where there is none."""
-    settings = load_settings({"configs": configs})
-    require_folder(settings.configs)
-    try:
-        return ReloadingRegistry(settings.configs, ttl=None).current()
-    except BrokenRegistry as error:
-        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
-
-
-def registered(registry: Registry | None, name: str, vertical: str | None) -> Judge | None:
-    """The judge, also of a dimension of its own (`judge.dimension`); None of one that is not registered."""
-    own, _, dimension = judge_id(name).partition(".")
-    if registry is None or (dimension and dimension not in _dimensions(registry, own)):
-        return None
-    try:
-        return registry.judge(own, vertical)
-    except UnknownJudge:
-        return None
-
-
-def _dimensions(registry: Registry, name: str) -> Mapping[str, Any]:
-    try:
-        return registry.judge(name).dimensions
-    except UnknownJudge:
-        return {}
-
-
-def _merged(columns: Mapping[str, ScoreColumn], key: str) -> ScoreColumn | None:
-    """A judge's column. Raises BadFile where a file spells one judge in two ways."""
-    found = [name for name in columns if key in (name, judge_id(name))]
-    if len(found) > 1:
-        one = columns[found[1]]
-        line = min(one.items.values())
-        raise BadFile(f"{one.path}:{line}: judge_id: {found[1]!r} and {found[0]!r} are one judge; write one of them")
-    return columns[found[0]] if found else None
-
-
-def _checked(
-    name: str, current: ScoreColumn | None, baseline: ScoreColumn | None, judge: Judge | None, before: Judge | None
-) -> Checked:
-    columns = (baseline, current)
-    samples = (_sample(baseline), _sample(current))
-    known = Known()
-    if judge is not None:
-        drift = before.drift if before is not None and before.drift is not None else judge.drift
-        limit = drift if "." not in name else None
-        stated = (float(limit.kl_threshold), limit.baseline_source.value) if limit else (None, None)
-        known = Known(declared(judge.score_type, judge.score_range), *stated)
-    for column, sample in zip(columns, samples, strict=True):
-        if column is not None and judge is not None:
-            require_on_scale(column.path, "score", sample.scores, column.numbers, judge)
-    scale = known.scale or fitting(np.concatenate([one.scores for one in samples]))
-    shared = len(current.items.keys() & baseline.items.keys()) if current and baseline else 0
-    shifts = _shifts(baseline, current) if baseline and current else None
-    found = compare(*samples, scale, known.limit, shifts)
-    # The limit for so many scores; the stated one where there are too few for any.
-    known = replace(known, limit=known.limit if found.limit is None else found.limit)
-    return Checked(name, known, *samples, shared, found)
-
-
-def _shifts(baseline: ScoreColumn, current: ScoreColumn) -> NDArray[np.float64]:
-    """Of the items that both files have a score of, the score now less the one then."""
-    then = dict(zip(baseline.numbers, baseline.scores, strict=True))
-    now = dict(zip(current.numbers, current.scores, strict=True))
-    shared = [(baseline.items[item], line) for item, line in current.items.items() if item in baseline.items]
-    found = [now[late] - then[early] for early, late in shared if early in then and late in now]
-    return np.array(found, dtype=np.float64)
-
-
-def require_on_scale(path: Path, field: str, scores: Any, numbers: Sequence[int], judge: Judge) -> None:
-    """Raises BadFile for a score that is none on a registered judge's scale, with its line of `numbers`."""
-    off = declared(judge.score_type, judge.score_range).first_off(scores)
-    if off is not None:
-        low, high = judge.score_range
-        scale = f"{judge.id} scores {judge.score_type.value} from {low:g} to {high:g}"
-        raise BadFile(f"{path}:{numbers[off]}: {field}: {scores[off]:g} is none: {scale}")
-
-
-def _sample(column: ScoreColumn | None) -> Sample:
-    if column is None:
-        return Sample(np.array([], dtype=np.float64))
-    return Sample(np.array(column.scores, dtype=np.float64), column.not_applicable, column.unscored)
-
-
-def _show(checked: Sequence[Checked]) -> None:
-    from rich.console import Console
-
-    table = make_table("Drift", "Judge", "Result", ">KL", ">Limit", ">Scores", ">Ceiling", ">Floor")
-    for one in checked:
-        found = one.found
-        figures = (_figure(found.kl), _figure(one.known.limit), f"{one.current.n:,}")
-        ends = tuple("" if share is None else f"{share:.0%}" for share in (found.ceiling, found.floor))
-        table.add_row(plain(one.judge), RESULTS[found.passed], *figures, *ends)
-    console = Console(highlight=False)
-    console.print(table)
-    for one in checked:
-        for said in (one.found.reason, *one.found.warnings):
-            if said:
-                console.print(f"{plain(one.judge)}: {plain(said, 500)}")
-    if any(one.found.passed is False for one in checked):
-        console.print("A judge that has drifted stays in its gates: revise its prompt, or calibrate again.")
-
-
-def _figure(number: float | None) -> str:
-    return "" if number is None else f"{number:.4g}"
+    registry = context.registry
+    if vertical is not None:
+        require_vertical(vertical, registry.verticals)
+    checked = compared(read_scores(baseline), read_scores(current), registry, vertical)
+    return found(checked, vertical, registry, {"baseline": str(baseline), "current": str(current)})

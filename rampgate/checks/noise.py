@@ -1,196 +1,62 @@
-"""Runs `rampgate check noise`: asks judges again and again about the same items, and says how much each disagrees with
-itself."""
+"""Measures how much each judge disagrees with itself: `rampgate check noise`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import yaml
+from typer import Option
 
-from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
-from evalcore.registry import disk
-from evalcore.registry.files import NOISE
-from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
-from evalcore.reloading import BrokenRegistry, ReloadingRegistry
-from evalcore.scoring.answers import Judgement, Scored, Unscored
-from evalcore.scoring.assignments import assign, task_of, unscorable
-from evalcore.scoring.items import Item
-from evalcore.stats.retest import Retest, retest
-from rampgate.asking import NO_MODEL, asking
-from rampgate.checks.datasets import items_to_judge
-from rampgate.console import Failure, plain, print_json, run
-from rampgate.logs import configure_logs
-from rampgate.registry.file_writer import replace_file
-from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
-from schemas.judges import Noise, NoiseFile, ScoreType, judge_id
-
-HEAD = """\
-# yaml-language-server: $schema=../docs/schemas/judge-noise.json
-# How much each judge disagrees with itself: `rampgate check noise --write` measures it. Verdicts tell by it what a
-# sample could have seen, and how often a clean candidate passes (docs/judging.md).
-"""
-FEWEST = 0.9
-"""The share of a judge's answers that have to be scores. What fails is not chosen by chance."""
-Asking = Callable[[Sequence[Task]], Awaitable[Sequence[Judgement]]]
+from rampgate.command import Context, Document, command
+from rampgate.console import Failure, run
+from rampgate.report.checks import noise_report
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command."""
+@command(noise_report, flags="model configs")
+def noise(
+    context: Context,
+    dataset: Annotated[
+        Path | None, Option(help="items, JSON Lines with an `output` each; default: turns made up from --seed")
+    ] = None,
+    items: Annotated[int, Option(min=2, help="without --dataset: turns to make up, half of them bad ones")] = 40,
+    seed: Annotated[str | None, Option(help="makes those turns. Default: today's date")] = None,
+    judge: Annotated[
+        list[str] | None, Option(help="only this judge, once or more; default: all that ask a model")
+    ] = None,
+    asks: Annotated[int, Option(min=2, help="times that each judge is asked about each item")] = 5,
+    write: Annotated[bool, Option("--write", help="note it in judge-noise.yaml, which gates read")] = False,
+) -> Document:
+    """Ask judges again and again about the same items, and show how much each disagrees with itself.
 
-    dataset: Path | None
-    items: int
-    seed: str | None
-    judges: tuple[str, ...]
-    asks: int
-    model: str | None
-    configs: Path | None
-    write: bool
-    as_json: bool
+    Verdicts say by it how often a clean candidate passes and what fall a sample finds. Exit code 1 if a judge could
+    not be measured, 2 without a model.
 
+    Example: rampgate check noise --asks 5 --write
+    """
+    from evalcore.registry.files import NOISE
+    from rampgate.asking import NO_MODEL
+    from rampgate.checks.datasets import items_to_judge
+    from rampgate.checks.judge_noise import judges_that_ask, measured, write_noise
+    from rampgate.logs import configure_logs
 
-@dataclass(frozen=True)
-class Measured:
-    """One judge's noise; `noise` is None where `why` says why nobody can tell it."""
-
-    judge: Judge
-    noise: Noise | None
-    unscored: int
-    why: str = ""
-
-    def document(self) -> dict[str, Any]:
-        about = {"judge_id": self.judge.id, "judge_version": self.judge.version, "unscored": self.unscored}
-        noise = self.noise.model_dump(mode="json", exclude={"judge", "judge_version"}) if self.noise else {}
-        return {**about, **noise, "reason": self.why}
-
-
-def check_noise(options: Options) -> int:
-    """Measure, report, and return the exit code. Raises Failure."""
-    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    settings, registry = context.settings, context.registry
     if settings.model_url is None:
         raise Failure(NO_MODEL)
     configure_logs("error", "console")
-    try:
-        registry = ReloadingRegistry(settings.configs, ttl=None).current()
-    except BrokenRegistry as error:
-        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
-    judges = _judges(registry, options.judges)
-    seed = options.seed or disk.today().isoformat()
-    items = items_to_judge(options.dataset, registry, seed, options.items)
-    found = run(partial(_measured, settings, judges, items, options.asks))
-    written = write(settings.configs / NOISE, [one.noise for one in found if one.noise]) if options.write else None
-    if options.as_json:
-        about = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "seed": None if options.dataset else seed}
-        rest = {"asks": options.asks, "items": len(items), "config_hash": registry.config_hash}
-        document = {**about, **rest, "judges": [one.document() for one in found]}
-        print_json({**document, "written": str(written) if written else None})
-    else:
-        _show(found, options, written)
-    return 0 if all(one.noise for one in found) else 1
-
-
-async def measure(asking: Sequence[Asking], judges: Sequence[Judge], items: Sequence[Item]) -> list[Measured]:
-    """Returns each judge's noise over its items, of which each of `asking` gives one answer.
-
-    A failing answer is not confirmed here: a single one's noise is measured.
-    """
-    single = [replace(judge, rule=judge.rule.model_copy(update={"confirmation": None})) for judge in judges]
-    pairs = [(judge, item) for judge, item in assign(single, items) if not unscorable(judge, item)]
-    rounds = [await ask([task_of(judge, item) for judge, item in pairs]) for ask in asking]
-    told = list(zip(pairs, zip(*rounds, strict=True), strict=True)) if pairs else []
-    return [
-        _of(judge, [said for (asked, _), said in told if asked.id == judge.id], len(asking)) for judge in judges
-    ]  # fmt: skip
-
-
-def write(path: Path, entries: Sequence[Noise]) -> Path:
-    """Put the entries in the place of those of the same judges, and write the file whole. Raises Failure."""
-    try:
-        before = NoiseFile.model_validate(yaml.safe_load(path.read_text()) or {}).measured if path.exists() else []
-        ours = {judge_id(one.judge) for one in entries}
-        kept = [one for one in before if judge_id(one.judge) not in ours]
-        whole = NoiseFile(measured=sorted([*kept, *entries], key=lambda one: one.judge))
-        content = whole.model_dump(mode="python", exclude_none=True)
-        replace_file(path, HEAD + yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise Failure(f"{path}: can't be written: {plain(error)}") from error
-    return path
-
-
-async def _measured(settings: Settings, judges: Sequence[Judge], items: Sequence[Item], asks: int) -> list[Measured]:
-    async with asking(settings, "noise", judges, items, asks, beside=settings.configs / NOISE) as model:
-
-        async def ask(number: int, tasks: Sequence[Task]) -> Sequence[Judgement]:
-            model.spend.expected = asks * len(tasks)
-            return await model.ask(tasks, f"round {number}")
-
-        return await measure([partial(ask, number) for number in range(asks)], judges, items)
-
-
-def _of(judge: Judge, said: Sequence[Sequence[Judgement]], asks: int) -> Measured:
-    answers = [[one.answer.value for one in item if isinstance(one.answer, Scored)] for item in said]
-    missing = [one.answer for item in said for one in item if isinstance(one.answer, Unscored)]
-    if len(missing) > (1 - FEWEST) * asks * len(said):
-        return Measured(judge, None, len(missing), f"{len(missing)} answers are missing: {missing[0].reason}")
-    found = retest(answers, judge.score_type is ScoreType.BOOLEAN)
-    if found is None:
-        return Measured(judge, None, len(missing), "no item has two scores")
-    return Measured(judge, _entry(judge, found, asks), len(missing))
-
-
-def _entry(judge: Judge, found: Retest, asks: int) -> Noise:
-    def ends(interval: tuple[float, float] | None) -> list[float] | None:
-        return [round(end, 6) for end in interval] if interval is not None else None
-
-    numbers = {name: round(value, 6) for name, value in asdict(found).items() if isinstance(value, float)}
-    return Noise(
-        judge=judge.id, judge_version=judge.version, measured_on=disk.today(), items=found.items, asks=asks,
-        flip_rate=numbers["flips"], flip_rate_ci95=ends(found.flips_ci95),
-        deviation=numbers["deviation"], deviation_ci95=ends(found.deviation_ci95),
-        false_alarm_rate=numbers.get("false_alarms"), false_alarm_ci95=ends(found.false_alarms_ci95),
-        miss_rate=numbers.get("misses"), correlation=numbers["correlation"],
-    )  # fmt: skip
-
-
-def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
-    try:
-        wanted = [registry.judge(name) for name in dict.fromkeys(names)] if names else list(registry.all())
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error
-    found = [judge for judge in wanted if judge.fires and evaluator_of(judge) is LLM_JUDGE]
-    if not found:
-        raise Failure("no judge asks a model: there is no noise to measure")
-    return found
-
-
-def _show(found: Sequence[Measured], options: Options, written: Path | None) -> None:
-    from rich.console import Console
-
-    title = f"Noise over {options.asks} answers an item"
-    table = make_table(plain(title), "Judge", "Items", "Flips", "95 %", "Deviation", "False alarms", "95 %", "Why not")
-    for one in found:
-        noise = one.noise
-        cells = ("", "", "", "", "", "")
-        if noise is not None:
-            alarms = "" if noise.false_alarm_rate is None else f"{noise.false_alarm_rate:.3g}"
-            flips, deviation = f"{noise.flip_rate:.3g}", f"{noise.deviation:.3g}"
-            ends = _ends(noise.flip_rate_ci95), _ends(noise.false_alarm_ci95)
-            cells = (str(noise.items), flips, ends[0], deviation, alarms, ends[1])
-        table.add_row(plain(one.judge.id), *cells, plain(one.why, 200))
-    console = Console(highlight=False)
-    console.print(table)
-    if written is not None:
-        console.print(f"written: {plain(str(written), 500)}")
-
-
-def _ends(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"
+    judges = judges_that_ask(registry, judge or ())
+    seed = seed or context.today.isoformat()
+    wanted = items_to_judge(dataset, registry, seed, items)
+    found = run(partial(measured, settings, judges, wanted, asks))
+    file = settings.configs / NOISE
+    written = write_noise(file, [one.noise for one in found if one.noise]) if write else None
+    fields = {
+        "at": context.time.isoformat(timespec="seconds"),
+        "seed": None if dataset else seed,
+        "asks": asks,
+        "items": len(wanted),
+        "config_hash": registry.config_hash,
+        "judges": [one.document() for one in found],
+        "written": str(written) if written else None,
+    }
+    return Document(fields, 0 if all(one.noise for one in found) else 1)

@@ -17,6 +17,7 @@ from evalcore.nesting import DEEPEST, TOO_DEEP, too_deep
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
 from evalcore.yaml.models import AnyModel, read_as
+from rampgate.console import Failure
 from rampgate.json_faults import NO_OBJECT, given_twice, refused
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
@@ -25,7 +26,7 @@ from rampgate.settings import Settings
 LARGEST = 256 * 1024 * 1024
 
 
-class BadFile(ValueError):
+class BadFile(Failure, ValueError):
     """A file is missing or has the wrong content; the message names file and line."""
 
 

@@ -1,7 +1,7 @@
-"""Runs `rampgate check inversion --vertical V`: holds judges against the vertical's reference set (PF-9 FR-10).
+"""Compares judges with a vertical's reference set (PF-9 FR-10): `rampgate check inversion --vertical V`.
 
-A version of a judge is decided once by a version of the set; who looks again gets that answer. A judge of which nobody
-can tell, and one that was not held against people for a quarter, are findings.
+A version of a judge is decided once by a version of the set; a second look gets that answer. A judge of which that is
+unknown, and one that was not compared with people for a quarter, are findings.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalcore.agreement.reference import cut_off
 from evalcore.agreement.reference import version as set_version
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.inversion.check import (
     Pairs,
-    SliceStanding,
     Standing,
     check_composites,
     check_slices,
@@ -33,21 +32,17 @@ from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.stats.correlation import Correlation
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
-from rampgate.checks.drift import required_registry
-from rampgate.checks.inversion import VERDICTS, composites_of, numbers, result, slice_told, told
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, plain, print_json
+from rampgate.command import Context, Document
+from rampgate.console import Failure, plain
+from rampgate.inversion.documents import VERDICTS, composites_of, slice_told, told
 from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_of_rounds
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
-from rampgate.report.checks import inversion_report
-from rampgate.report.files import check_paths, write_all
 from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
 from schemas.checks.standing import CheckedFor, StandingRecord
 from streams.metrics import INVERSION_DAYS
 
@@ -59,21 +54,15 @@ NEVER_SCORED = (
 )
 
 
-@dataclass(frozen=True)
-class ReferenceAsked:
+class Asked(NamedTuple):
     """The options of the command. `judges` empty: all of the vertical that ask a model, or that people scored."""
 
+    context: Context
     vertical: str
     judges: tuple[str, ...]
     scores: Path | None
     outputs: Path | None
-    model: str | None
     publish: bool
-    standing: Path | None
-    kafka: str | None
-    configs: Path | None
-    as_json: bool
-    reports: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -120,53 +109,52 @@ class _Store:
             publish(settings, new)
 
 
-def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int:
-    """Check, report, and return the exit code. Raises Failure."""
-    check_paths(options.reports)
+def against_reference(asked: Asked) -> Document:
+    """The answer of the command: exit code 1 also where a judge is overdue. Raises Failure."""
     configure_logs("error", "console")
-    settings = load_settings({"configs": options.configs, "kafka": options.kafka, "model_url": options.model})
-    registry = required_registry(options.configs)
-    require_vertical(options.vertical, registry.verticals)
-    if options.scores is not None and options.outputs is not None:
+    settings, registry, vertical = asked.context.settings, asked.context.registry, asked.vertical
+    require_vertical(vertical, registry.verticals)
+    if asked.scores is not None and asked.outputs is not None:
         raise Failure("give --scores of the judges, or --outputs to ask them about, not both")
-    folder = evaluation_folder(settings.configs, options.vertical)
-    try:
-        entries = read_reference(folder / REFERENCE_SET)
-        stated = folder / AGREEMENT
-        for category, why in cut_off(read_thresholds(stated), entries).items() if stated.exists() else ():
-            raise BadFile(f"{stated}: categories.{category}.{why}")
-        said, others = people(entries, options.vertical)
-        if others:
-            sys.stderr.write(
-                f"{others} ratings of the set are of no judge (an item is JUDGE/TURN), or labels: left out\n"
-            )
-        judges = _wanted(options, registry, said)
-        stores = _stores(options, settings)
-        at = now or datetime.now(UTC)
-        kept = {judge.id: _kept(stores, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
-        scores, weights = _scores(options, settings, registry, judges, said, kept, folder)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    folder = evaluation_folder(settings.configs, vertical)
+    entries = read_reference(folder / REFERENCE_SET)
+    stated = folder / AGREEMENT
+    for category, why in cut_off(read_thresholds(stated), entries).items() if stated.exists() else ():
+        raise BadFile(f"{stated}: categories.{category}.{why}")
+    said, others = people(entries, vertical)
+    if others:
+        sys.stderr.write(f"{others} ratings of the set are of no judge (an item is JUDGE/TURN), or labels: left out\n")
+    judges = _wanted(asked, registry, said)
+    stores = _stores(asked)
+    at = asked.context.time
+    kept = {judge.id: _kept(stores, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
+    scores, weights = _scores(asked, judges, said, kept, folder)
     found = [
-        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at, options.vertical)
+        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at, vertical)
         for judge in judges
-    ]
+    ]  # fmt: skip
     records = [one.record for one in found if one.record is not None]
     for store in stores:
         store.add(settings, records)
     if records and not stores:
-        sys.stderr.write("nobody keeps what was found: --publish, or --standing FILE, so that it is decided once\n")
+        sys.stderr.write("what was found is not kept: --publish, or --standing FILE, so that it is decided once\n")
     paired = {one.judge.id: one.pairs for one in found if one.pairs is not None}
     composites = check_composites(*composites_of(paired, registry.composites))
-    document = _document(options.vertical, found, composites, check_slices(paired))
-    document["reference"] = {"file": str(folder / REFERENCE_SET), "version": set_version(entries)}
-    write_all(options.reports, inversion_report(document))
-    print_json(document) if options.as_json else _show(found, composites)
     sound = all(one.found.inverted is False and not one.overdue for one in found)
-    return 0 if found and sound and all(one.inverted is False for one in composites) else 1
+    fields = {
+        "vertical": vertical,
+        "judges": [one.document() for one in found],
+        "inverted_count": sum(one.found.inverted is True for one in found),
+        "overdue_count": sum(one.overdue for one in found),
+        "composites": [{"composite": one.name, **told(one)} for one in composites],
+        "slices": [slice_told(one) for one in check_slices(paired)],
+        "reference": {"file": str(folder / REFERENCE_SET), "version": set_version(entries)},
+    }
+    holds = found and sound and all(one.inverted is False for one in composites)
+    return Document(fields, 0 if holds else 1)
 
 
-def _wanted(options: ReferenceAsked, registry: Registry, said: Mapping[str, People]) -> list[Judge]:
+def _wanted(options: Asked, registry: Registry, said: Mapping[str, People]) -> list[Judge]:
     """The judges in question: who has never been scored by people is a finding as well."""
     try:
         named = [registry.judge(name, options.vertical) for name in dict.fromkeys(options.judges)]
@@ -177,10 +165,10 @@ def _wanted(options: ReferenceAsked, registry: Registry, said: Mapping[str, Peop
     return named or [judge for judge in every if judge.fires and (judge.id in asking or judge.id in said)]
 
 
-def _stores(options: ReferenceAsked, settings: Settings) -> list[_Store]:
+def _stores(options: Asked) -> list[_Store]:
     """Where records are kept, by the options. Raises BadFile, and Failure where the topic can't be read."""
-    stores = [_Store(known_by_topic(settings), None)] if options.publish else []
-    if (file := options.standing) is not None:
+    stores = [_Store(known_by_topic(options.context.settings), None)] if options.publish else []
+    if (file := options.context.standing) is not None:
         stores.append(_Store(known_by_file(file) if file.exists() else Suspensions(), file))
     return stores
 
@@ -198,9 +186,7 @@ def _kept(stores: Sequence[_Store], record: StandingRecord) -> StandingRecord | 
 
 
 def _scores(
-    options: ReferenceAsked,
-    settings: Settings,
-    registry: Registry,
+    options: Asked,
     judges: Sequence[Judge],
     said: Mapping[str, People],
     kept: Mapping[str, StandingRecord | None],
@@ -223,7 +209,8 @@ def _scores(
     ]
     if open_:
         beside = folder / REFERENCE_SET
-        scores = {**scores, **asked_about(settings, registry, open_, said, options.outputs, hashes, beside)}
+        of = options.context
+        scores = {**scores, **asked_about(of.settings, of.registry, open_, said, options.outputs, hashes, beside)}
     return scores, weights
 
 
@@ -254,7 +241,7 @@ def _held(
     elif not of.enough(own):
         many = sum(turn.round == of.last_round for turn in of.turns.values())
         why = (
-            f"not held against people: this version has no score of {of.missing(own)} of {many} turns of "
+            f"not compared with people: this version has no score of {of.missing(own)} of {many} turns of "
             f"{plain(of.last_round, 80)}; --outputs FILE asks it, --scores FILE brings them"
         )
         found = replace(found, inverted=None, reason=why)
@@ -263,40 +250,6 @@ def _held(
     held = max((one.at for one in (last, record) if one is not None), default=None)
     overdue = held is None or at - held > timedelta(days=INVERSION_DAYS)
     if held is not None and overdue:
-        late = f"; last held against people {(at - held).days} days ago, more than {INVERSION_DAYS}: a round is due"
+        late = f"; last compared with people {(at - held).days} days ago, more than {INVERSION_DAYS}: a round is due"
         found = replace(found, reason=f"{found.reason}{late}")
     return Held(judge, of, pairs, found, kept, record, held, overdue)
-
-
-def _document(
-    vertical: str, found: Sequence[Held], composites: Sequence[Standing], slices: Sequence[SliceStanding]
-) -> dict[str, Any]:
-    return {
-        "vertical": vertical,
-        "judges": [one.document() for one in found],
-        "inverted_count": sum(one.found.inverted is True for one in found),
-        "overdue_count": sum(one.overdue for one in found),
-        "composites": [{"composite": one.name, **told(one)} for one in composites],
-        "slices": [slice_told(one) for one in slices],
-    }
-
-
-def _show(found: Sequence[Held], composites: Sequence[Standing]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    heads = ("Judge", ">n", ">Pearson", "95 %", ">Spearman", "Result", "Held on")
-    table = make_table("Judges against the reference set", *heads)
-    for standing_, held, n in [
-        *((one.found, one.held, len(one.pairs.items) if one.pairs is not None else 0) for one in found),
-        *((one, None, int(one.found.n)) for one in composites),
-    ]:
-        of = numbers(standing_.found)
-        ends = " to ".join(f"{end:.3f}" for end in of["pearson_ci95"] or ())
-        cells = [f"{of[name]:.3f}" if of[name] is not None else "" for name in ("pearson", "spearman")]
-        day = held.date().isoformat() if held is not None else ""
-        table.add_row(plain(standing_.name), f"{n:,}", cells[0], ends, cells[1], result(standing_), day)
-    console.print(table)
-    for one in found:
-        if one.found.inverted is not False or one.found.carries_signal is False or one.overdue:
-            console.print(f"{plain(one.judge.id)}: {plain(one.found.reason, 600)}")

@@ -1,11 +1,9 @@
-"""Runs `rampgate check inversion --users`: holds judges' scores in Opik against users' signals of closed weeks."""
+"""Compares judges' scores in Opik with users' signals of closed weeks: `rampgate check inversion --users`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from agents.ports import Unauthorized, Unavailable
@@ -20,13 +18,11 @@ from evalcore.inversion.users import (
     in_a_row,
     latest_closed,
 )
-from rampgate.checks.inversion import RESULTS, numbers
-from rampgate.console import Failure, plain, print_json, run
+from rampgate.command import Context, Document
+from rampgate.console import Failure, plain, run
+from rampgate.inversion.documents import numbers
 from rampgate.logs import configure_logs
-from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
 from rampgate.user_turns import read_turns
 from schemas.verticals import Vertical
 
@@ -34,32 +30,20 @@ WeekOf = dict[Week, dict[str, list[UserTurn]]]
 """One turn a user of each week, by vertical."""
 
 
-@dataclass(frozen=True)
-class UsersAsked:
-    """The options of the command. `vertical` None: all; `week` None: the last closed one."""
-
-    vertical: str | None
-    week: str | None
-    configs: Path | None
-    as_json: bool
-
-
-def check_users(asked: UsersAsked, now: datetime | None = None) -> int:
-    """Check, report, and return the exit code. Raises Failure."""
+def against_users(context: Context, vertical: str | None, week_name: str | None) -> Document:
+    """The answer of the command, of one `vertical` or all; `week_name` None: the last closed one. Raises Failure."""
     configure_logs("error", "console")
-    settings = load_settings({"configs": asked.configs})
-    week = closed_week(asked.week, now or datetime.now(UTC), timedelta(seconds=settings.lookback_seconds))
-    owners = _owners(settings, asked.vertical)
+    settings = context.settings
+    late = timedelta(seconds=settings.lookback_seconds)
+    week = closed_week(week_name, context.time, late)
+    owners = _owners(context, vertical)
     try:
         picked = run(lambda: read_picks(settings, owners, [week.before, week]))
     except (Unauthorized, Unavailable) as error:
         raise Failure(f"Opik: {error}") from error
     thumbs, rerolls = (_found(picked[signal], week, signal) for signal in UserSignal)
-    if asked.as_json:
-        print_json(document(week, thumbs, rerolls))
-    else:
-        _show(week, thumbs, rerolls)
-    return 0 if thumbs and all(inverted(one) is False for one in thumbs) else 1
+    sound = thumbs and all(inverted(one) is False for one in thumbs)
+    return Document(document(week, thumbs, rerolls), 0 if sound else 1)
 
 
 def closed_week(asked: str | None, now: datetime, late: timedelta) -> Week:
@@ -130,30 +114,12 @@ def _told(one: UserFinding) -> dict[str, Any]:
     }
 
 
-def _owners(settings: Settings, wanted: str | None) -> list[Vertical]:
-    verticals: Mapping[str, Vertical] = load_verticals(settings.configs)
+def _owners(context: Context, wanted: str | None) -> list[Vertical]:
+    verticals = context.verticals
     if wanted is None and verticals:
         return list(verticals.values())
     if wanted is not None and wanted in verticals:
         return [verticals[wanted]]
     known = ", ".join(sorted(verticals)) or "none"
-    raise Failure(f"--vertical: {plain(wanted or 'all')} is not registered in {settings.configs}/verticals: {known}")
-
-
-def _show(week: Week, thumbs: Sequence[UserFinding], rerolls: Sequence[UserFinding]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    for about, found in ((f"Judges against thumbs, {week}", thumbs), ("Against rerolls, which page nobody", rerolls)):
-        heads = ("Judge", "Vertical", ">Users", ">Effective n", ">Pearson", ">Holm's p", ">Weeks", "Result")
-        table = make_table(about, *heads)
-        for one in found:
-            figures = (one.standing.found.pearson, one.adjusted_p)
-            shown = ["" if value is None else f"{value:.3f}" for value in figures]
-            sizes = f"{one.turns:,}", f"{one.standing.found.n:,.1f}"
-            row = str(one.weeks_in_a_row)
-            table.add_row(plain(one.judge), plain(one.vertical), *sizes, *shown, row, RESULTS[inverted(one)])
-        if found:
-            console.print(table)
-    if not thumbs:
-        console.print(f"{week}: nobody can tell: no judge scored a turn that a user gave a thumb")
+    place = f"{context.settings.configs}/verticals"
+    raise Failure(f"--vertical: {plain(wanted or 'all')} is not registered in {place}: {known}")

@@ -1,9 +1,8 @@
-"""Runs `rampgate calibrate`: derives limits of judges from a file of scores, and writes them (PF-9 §5.3)."""
+"""Derives limits of judges from a file of scores, and writes them: `rampgate calibrate` (PF-9 §5.3)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,17 +18,14 @@ from evalcore.registry import disk
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.yaml.editing import written
-from rampgate.checks.drift import registry_or_none, required_registry
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, plain, print_json
+from rampgate.command import Context, Document
+from rampgate.console import Failure
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
 from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, of_columns, scored_in
 from rampgate.limits.window import read_window
 from rampgate.logs import configure_logs
-from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import require_vertical
-from rampgate.settings_sources import load_settings
-from rampgate.tables import make_table
 from schemas.checks.agreement import Level
 from schemas.judges import BaselineSource, Milestone, judge_id
 from schemas.manifests import GateDefaults
@@ -40,20 +36,27 @@ class Options(Asked):
     """The options of the command. `ticket` and `report` are what the limits cite, in the vertical's rule files too,
     which `write` changes. `day` is that of the limits."""
 
+    context: Context
     at_gate: int | None
     vertical: str | None
-    configs: Path | None
-    as_json: bool
     write: bool = False
     ticket: str | None = None
     report: str | None = None
-    opik: str | None = None
     day: date = field(default_factory=lambda: disk.today())
+
+    @property
+    def root(self) -> Path:
+        return self.context.settings.configs
+
+    def registry(self) -> Registry | None:
+        """The registry; None where none is there and the options name neither it nor a vertical. Raises Failure."""
+        named = self.context.given.get("configs") is not None or self.vertical is not None
+        return self.context.registry if named or self.root.exists() else None
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The scores, what limits cite that nobody gave a ticket (the hash of these scores), and where they are from."""
+    """The scores, what limits without a ticket cite (the hash of these scores), and where they are from."""
 
     scored: tuple[Scored, ...]
     evidence: str
@@ -110,29 +113,27 @@ class Calibrated:
         }
 
 
-def calibrate(options: Options) -> int:
-    """Derive, report, write where that is asked for, and return the exit code: 1 where a judge gets no proposal. Raises
-    Failure, and has written nothing then."""
+def calibrate(options: Options) -> Document:
+    """Derive, and write where that is asked for; exit code 1 where a judge gets no proposal. Raises Failure, and has
+    written nothing then."""
     _require_sense(options)
-    registry = registry_or_none(options.configs)
-    if options.vertical is not None:
-        registry = required_registry(options.configs)
+    registry = options.registry()
+    if options.vertical is not None and registry is not None:
         require_vertical(options.vertical, registry.verticals)
     found, at_gate, taken = proposals(options, registry)
     changes: list[FileChange] = []
     if options.vertical is not None:
-        root = load_settings({"configs": options.configs}).configs
         new = [one.new for one in found if one.new is not None]
-        changes = write_limits(root, options.vertical, new, write=options.write)
-    if options.as_json:
-        about = {**taken.about, "vertical": options.vertical, "gate_items": at_gate}
-        files = [{"file": str(one.path), "judge_id": one.judge, "diff": one.diff} for one in changes]
-        judges = [one.document(options.source) for one in found]
-        print_json({"judges": judges, **about, "written": options.write, "changes": files})
-    else:
-        _show(found, at_gate, taken, with_diff=options.vertical is not None)
-        _show_changes(changes, options)
-    return 0 if found and all(one.found.proposed for one in found) else 1
+        changes = write_limits(options.root, options.vertical, new, write=options.write)
+    fields = {
+        "judges": [one.document(options.source) for one in found],
+        **taken.about,
+        "vertical": options.vertical,
+        "gate_items": at_gate,
+        "written": options.write,
+        "changes": [{"file": str(one.path), "judge_id": one.judge, "diff": one.diff} for one in changes],
+    }
+    return Document(fields, 0 if found and all(one.found.proposed for one in found) else 1)
 
 
 def _taken(options: Options, registry: Registry | None) -> Taken:
@@ -140,8 +141,8 @@ def _taken(options: Options, registry: Registry | None) -> Taken:
     if options.file is not None:
         scored, read = tuple(scored_in(options.file, options)), options.file.read_bytes()
         return Taken(scored, f"sha256:{hashlib.sha256(read).hexdigest()[:16]}", {"file": str(options.file)})
-    settings = load_settings({"configs": options.configs, "opik": options.opik})
-    owner = load_verticals(settings.configs).get(options.vertical or "")
+    settings = options.context.settings
+    owner = options.context.verticals.get(options.vertical or "") if options.vertical is not None else None
     if registry is None or owner is None:
         raise Failure("FILE: name a file of scores, or the --vertical whose scores are read from Opik")
     configure_logs("error", "console")
@@ -156,20 +157,16 @@ def proposals(options: Options, registry: Registry | None) -> tuple[list[Calibra
     vertical, nothing is proposed that its rule files could not state. Raises Failure."""
     gates = registry.gates if registry is not None else GateDefaults()
     at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
-    try:
-        taken = _taken(options, registry)
-        found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    taken = _taken(options, registry)
+    found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
     if options.vertical is not None:
-        root = load_settings({"configs": options.configs}).configs
-        found = [_fitting(one, root, options.vertical) for one in found]
+        found = [_fitting(one, options.root, options.vertical) for one in found]
     return found, at_gate, taken
 
 
 def _require_sense(options: Options) -> None:
     if options.write and options.vertical is None:
-        raise Failure("--write: needs --vertical: a calibration changes one vertical's rule files and nobody else's")
+        raise Failure("--write: needs --vertical: a calibration changes one vertical's rule files alone")
     if options.write and options.source is BaselineSource.JADE_CALIBRATION:
         for name, given in (("ticket", options.ticket), ("report", options.report)):
             if given is None:
@@ -232,7 +229,7 @@ def _agreement(one: Scored, scale: Scale) -> float | str | None:
 
 
 def _new(one: Scored, found: Derived, agreement: float | None, options: Options, evidence: str) -> NewLimits:
-    """What to write. What only people know is left open, as `…`, where nobody said it."""
+    """What to write. What only people know is left open, as `…`, where it is unknown."""
     limit = float(f"{found.limit:.4g}")
     facts: dict[str, Any] = {}
     if options.source is BaselineSource.JADE_CALIBRATION:
@@ -261,53 +258,3 @@ def _registered(registry: Registry | None, name: str) -> Judge | None:
         return registry.judge(judge_id(name)) if registry is not None else None
     except UnknownJudge:
         return None
-
-
-def _show(found: list[Calibrated], at_gate: int, taken: Taken, *, with_diff: bool) -> None:
-    from rich.console import Console
-
-    heads = ("Judge", ">Scores", ">Mean", ">σ", ">p5", ">Limit", ">Breached", ">Sees a fall of")
-    table = make_table(f"Limits, at a gate of {at_gate} items", *heads)
-    for one in found:
-        of = one.found
-        figures = (_figure(of.mean), _figure(of.sigma), _figure(of.percentile), _figure(of.limit))
-        breached = "" if of.breach is None else f"{of.breach:.1%}"
-        table.add_row(plain(one.judge), f"{of.n:,}", *figures, breached, _figure(of.detectable))
-    console = Console(highlight=False)
-    console.print(table)
-    if window := taken.about.get("window"):
-        left = ", ".join(f"{many:,} {why}" for why, many in window["left_out"].items())
-        read = f"{window['turns']:,} turns of {window['project']}, {window['since']} to before {window['until']}"
-        console.print(plain(f"{read}; left out: {left or 'none'}", 1_000))
-    for one in found:
-        said = one.found.reason or often_breached(one.found.limit, one.found.breach)
-        console.print(f"{plain(one.judge)}: {plain(said, 400)}" if said else plain(one.judge))
-        if one.daily is not None and one.daily.limit is not None:
-            console.print(_daily(one.daily))
-        if one.block and not with_diff:
-            console.print(one.block, markup=False)
-
-
-def _daily(of: Daily) -> str:
-    breached = "" if of.breach is None else f", breached by {of.breach:.1%} of gates of unchanged traffic"
-    return f"  of the means of {of.days} days: p5 {of.percentile:.4g}, p5 less two σ {_figure(of.limit)}{breached}"
-
-
-def _show_changes(changes: Sequence[FileChange], options: Options) -> None:
-    from rich.console import Console
-
-    if options.vertical is None:
-        return
-    console = Console(highlight=False, soft_wrap=True)
-    for one in changes:
-        console.print(one.diff, markup=False)
-    if not changes:
-        console.print(f"Nothing changes in the rule files of {plain(options.vertical)}.")
-    elif options.write:
-        console.print(f"written: {plain(', '.join(str(one.path) for one in changes), 2_000)}")
-    else:
-        console.print("Nothing was written; --write does it.")
-
-
-def _figure(number: float | None) -> str:
-    return "" if number is None else f"{number:.4g}"

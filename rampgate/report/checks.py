@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rampgate.report.model import Cell, Reason, Report, Section, Value
+from schemas.counting import counted
 
 SHOWN = 20
 """Items of a quarantined category that a report lists, the most disagreed about first."""
 Told = Mapping[str, Any]
-UNDECIDED = Cell("nobody can tell", "warn")
+UNDECIDED = Cell("unknown", "warn")
 
 
 def inversion_report(told: Told) -> Report:
+    if "rerolls" in told:
+        return _users_report(told)
     heads = ("n", "Pearson", "95 %", "Spearman", "Result")
     judged = ("Judge", *heads, "Detectable", "Why")
     dated = any("held_at" in one for one in told["judges"])
@@ -50,6 +53,51 @@ def inversion_report(told: Told) -> Report:
     )
 
 
+def _users_report(told: Told) -> Report:
+    heads = ("Judge", "Vertical", "Users", "Effective n", "Pearson", "Holm's p", "Weeks", "Result", "Why")
+
+    def rows(found: Sequence[Told]) -> list[list[Value]]:
+        names = ("judge_id", "vertical", "n", "effective_n", "pearson", "adjusted_p", "weeks_in_a_row")
+        return [[*(one[name] for name in names), against_people(one), one["reason"]] for one in found]
+
+    whole = [one["inverted"] for one in told["judges"]]
+    result = _result(whole, True, "inverted") if whole else ("no judge scored a turn that a user gave a thumb", "warn")
+    return Report(
+        f"Judges against thumbs, {told['week']}",
+        *result,
+        [
+            *_if_any(Section("Against thumbs", heads, rows(told["judges"]))),
+            *_if_any(Section("Against rerolls, which page no one", heads, rows(told["rerolls"]))),
+        ],
+    )
+
+
+def canaries_report(told: Told) -> Report:
+    results = {True: Cell("holds", "pass"), False: Cell("moved", "fail"), None: UNDECIDED}
+    rows = [[one["judge_id"], results[one["passed"]], one["reason"]] for one in told["judges"]]
+    skipped = [f"not asked, since they ask no model: {', '.join(told['skipped'])}"] if told["skipped"] else []
+    return Report(
+        f"Canaries, seed {told['seed']}",
+        *_result([one["passed"] for one in told["judges"]], False, "moved"),
+        [Section("Judges", ("Judge", "Result", "Why"), rows, skipped)],
+        facts=f"{counted(told['items'], 'item')}, {told['model']}",
+    )
+
+
+def noise_report(told: Told) -> Report:
+    names = ("items", "flip_rate", "flip_rate_ci95", "deviation", "false_alarm_rate", "false_alarm_ci95")
+    heads = ("Judge", "Items", "Flips", "95 %", "Deviation", "False alarms", "95 %", "Why not")
+    rows = [[one["judge_id"], *(one.get(name) for name in names), one["reason"]] for one in told["judges"]]
+    missing = sum("flip_rate" not in one for one in told["judges"])
+    return Report(
+        "Noise of judges",
+        f"unknown of {missing}" if missing else "measured",
+        "warn" if missing else "pass",
+        [Section(f"Noise over {told['asks']} answers an item", heads, rows)],
+        facts=f"written: {told['written']}" if told["written"] else "",
+    )
+
+
 def against_people(told: Told) -> Cell:
     """What a report says of a judge's scores beside people's."""
     if told["inverted"] is False and told.get("carries_signal") is False:
@@ -57,7 +105,17 @@ def against_people(told: Told) -> Cell:
     return {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}[told["inverted"]]
 
 
+def _captured_report(told: Told) -> Report:
+    heads = ("Judge", "Items", "Unscored", "Limit")
+    rows = [[one["judge_id"], one["items"], one["unscored"], one["kl_limit"]] for one in told["judges"]]
+    few = ["A limit takes two runs."] if any(one["kl_limit"] is None for one in told["judges"]) else []
+    judges = Section("Judges", heads, rows, few)
+    return Report("Baseline of judges", f"written: {told['written']}", "pass", [judges])
+
+
 def drift_report(told: Told) -> Report:
+    if "written" in told:
+        return _captured_report(told)
     heads = ("Judge", "Result", "KL", "Limit", "Source", "Scores", "Scores then", "Ceiling", "Floor", "N/A", "Unscored")
     results = {True: Cell("holds", "pass"), False: Cell("drifted", "fail"), None: UNDECIDED}
     rows = [
@@ -92,10 +150,12 @@ def agreement_report(told: Told) -> Report:
     apart = [one for one in told["categories"] if one["quarantined"]]
     notes = [f"{one['category']}: {one['reason']}" for one in apart]
     whole = [not one["quarantined"] for one in told["categories"]]
+    set_ = told.get("reference")
     return Report(
         "Agreement of annotators",
         *_result(whole, False, "quarantined"),
         [Section("Categories", heads, rows, notes), *(part for one in apart for part in _talk_about(one))],
+        facts=f"{set_['entered']} ratings entered the reference set, now {set_['version']}" if set_ else "",
     )
 
 
@@ -174,7 +234,7 @@ def _result(found: Sequence[bool | None], bad: bool, word: str) -> tuple[str, st
     if many:
         return f"{many} {word}", "fail"
     if unknown:
-        return f"nobody can tell of {unknown}", "warn"
+        return f"unknown of {unknown}", "warn"
     return (f"none {word}" if found else "nothing was checked"), "pass"
 
 

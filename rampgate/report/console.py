@@ -43,6 +43,8 @@ def _section(section: Section, console: Console) -> None:
         console.print(plain(section.title))
     for note in section.notes:
         console.print(f"  {plain(note, LONGEST_MESSAGE)}")
+    for line in section.text.splitlines():
+        console.print(plain(line, LONGEST_MESSAGE))
 
 
 def _reason(why: Reason, console: Console) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rampgate.report.drawing import Course
 from rampgate.report.escaped import in_markdown
 from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
 from rampgate.report.values import LONGEST, MOST_ROWS, address, left_out, words
+from schemas.dead_letters import clean
 
 SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 
@@ -21,7 +23,7 @@ def markdown(report: Report) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    if not (section.rows or section.notes):
+    if section.pages_only or not (section.rows or section.notes or section.text):
         return
     if section.title:
         yield f"### {in_markdown(section.title)}"
@@ -34,6 +36,9 @@ def _section(section: Section) -> Iterator[str]:
     notes = [*left_out(section), *section.notes]
     yield from (f"- {in_markdown(note)}" for note in notes)
     yield from [""] * bool(notes)
+    if section.text:
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.text)), default=0))
+        yield from (f"{fence}diff", *(clean(line, LONGEST) for line in section.text.splitlines()), fence, "")
 
 
 def _row(cells: Iterator[str] | map[str]) -> str:

@@ -39,9 +39,10 @@ Value = str | float | int | None | Sequence[float] | Cell | Link | Passage | Cou
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report. `heads` name the table's columns; `notes` come below it. A page alone has the `drawing` above
-    them, and the `text`, as it is, at the `anchor`; `folded` it opens by a click, `side_by_side` its columns but the
-    first are equally wide. A section that is `pages_only` is too wide or too long for a terminal."""
+    """A part of a report. `heads` name the table's columns; `notes` come below it, and below them the `text`, as it is,
+    at the `anchor`. A page alone has the `drawing` above them; `folded` it opens by a click, `side_by_side` its columns
+    but the first are equally wide. A section that is `pages_only` is too wide or too long for a terminal and a job's
+    summary."""
 
     title: str
     heads: Sequence[str] = ()

@@ -17,7 +17,7 @@ from rampgate.calibration.queue import PeopleInOpik
 from rampgate.calibration.sheets import Rating
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.ci_gate.inputs import lines
-from rampgate.registry.verticals import load_verticals
+from rampgate.command import Context
 from rampgate.settings import Settings
 from schemas.calibration_cycle import PeoplesQueue, State
 
@@ -31,8 +31,7 @@ class Given:
     """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
     none did."""
 
-    settings: Settings
-    registry: Registry
+    context: Context
     vertical: str
     folder: Folder
     turns: Path | None
@@ -46,6 +45,14 @@ class Given:
     """What people said in a queue, once it was read."""
 
     @property
+    def settings(self) -> Settings:
+        return self.context.settings
+
+    @property
+    def registry(self) -> Registry:
+        return self.context.registry
+
+    @property
     def judges(self) -> dict[str, Judge]:
         """The judges as the vertical sees them."""
         return {judge.id: judge for judge in self.registry.all(self.vertical)}
@@ -53,7 +60,7 @@ class Given:
     @property
     def opik(self) -> OpikTurns:
         """The vertical's turns in Opik."""
-        return OpikTurns(self.settings, load_verticals(self.settings.configs)[self.vertical], self.judges)
+        return OpikTurns(self.settings, self.context.verticals[self.vertical], self.judges)
 
     @property
     def thresholds_file(self) -> Path:
@@ -62,8 +69,7 @@ class Given:
 
     def people(self) -> PeopleInOpik:
         """Those who score the drawn turns in Opik."""
-        owner = load_verticals(self.settings.configs)[self.vertical]
-        return PeopleInOpik(self.settings, owner, self.judges, drawn_turns(self))
+        return PeopleInOpik(self.settings, self.context.verticals[self.vertical], self.judges, drawn_turns(self))
 
     def queued(self, queue: PeoplesQueue) -> list[Rating]:
         """What people said in the queue, read once a run."""

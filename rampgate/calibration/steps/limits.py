@@ -39,7 +39,7 @@ def diff(given: Given, cycle: Cycle) -> Outcome:
 
 
 def write(given: Given, cycle: Cycle) -> Outcome:
-    """Changes them, on somebody's word alone, and no otherwise than an earlier run said, where one did."""
+    """Changes them, when asked to alone, and no otherwise than an earlier run said, where one did."""
     if not given.write:
         return Outcome(State.NOT_BEGUN, "--write changes the rule files")
     changes, stated = _changes(given, cycle), {one.file: one for one in cycle.changes}
@@ -102,14 +102,16 @@ def _proposed(given: Given, cycle: Cycle) -> list[Calibrated]:
     told = f"Inverted: {', '.join(sorted(inverted))}." if inverted else f"None of {len(cycle.inversion)} judges."
     cuts = {name: cut for name, cut in cycle.acceptable.items() if name != "*"}
     path, source = given.folder.path / ON_SCALE, BaselineSource.JADE_CALIBRATION
-    of = (cycle.acceptable.get("*"), None, None, cycle.vertical, given.settings.configs, True)
-    options = Options(source, path, *of, False, cycle.ticket, cycle.report, day=cycle.day, cuts=cuts)
+    options = Options(
+        source, path, cycle.acceptable.get("*"), None, given.context, None, cycle.vertical,
+        ticket=cycle.ticket, report=cycle.report, day=cycle.day, cuts=cuts,
+    )  # fmt: skip
     out = []
     for one in proposals(options, given.registry)[0]:
         if one.judge in inverted:
             out.append(one.refused(inverted[one.judge].reason))
         elif _cut(cycle, one.judge) is None:
-            why = f"nobody said from which score on a turn is acceptable: --acceptable {one.judge}=SCORE"
+            why = f"it is unknown from which score on a turn is acceptable: --acceptable {one.judge}=SCORE"
             out.append(one.refused(why))
         elif one.new is not None:
             out.append(replace(one, new=replace(one.new, facts={**one.new.facts, "inverted_findings": told})))

@@ -55,7 +55,10 @@ def comparison_report(
             *_not_compared(told),
             *((canary_section(plan),) if plan else ()),
             *fell[OPEN:],
-            *(Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:]) for one, text in held.items()),
+            *(
+                Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:], pages_only=True)
+                for one, text in held.items()
+            ),
         ],
     )
 

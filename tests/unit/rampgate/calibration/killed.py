@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-IMPORTED = ("httpx", "rampgate.calibration.cycle", "rampgate.cli.calibrate", "scipy.special", "scipy.stats")
+IMPORTED = ("httpx", "rampgate.calibration.cycle", "rampgate.calibration.command", "scipy.special", "scipy.stats")
 MOST = 200
 MADE = ("feedback-definitions", "annotation-queues")
 

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from evalcore.registry.disk import today
 from evalcore.validation import validate_root
 from rampgate.calibration.cycle import Options, calibrate_vertical
+from rampgate.command import Context
 from rampgate.local.model.server import Running
 from tests.root import ROOT as REPOSITORY
 from tests.unit.rampgate.calibration.round_rig import JUDGES, OWN, agreeing, contents, filled, quality, turn
@@ -283,17 +284,15 @@ def test_too_few_turns_of_a_category_are_told(calibrate: Calibrate, tmp_path: Pa
     assert not (tmp_path / ROUND / "cycle.json").exists()
 
 
-def test_pf9_nfr_3_more_than_four_hours_are_told(
-    calibrate: Calibrate, configs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pf9_nfr_3_more_than_four_hours_are_told(calibrate: Calibrate, configs: Path) -> None:
     """Each look at the clock is an hour after the one before; the time between two runs is that of people."""
     scores = annotated(calibrate)
     hours = iter(range(1_000))
     options = Options(
-        "shop", "r1", Path("turns.jsonl"), (scores,), None, None, {}, None, None, None, None,
-        write=False, model=None, metrics_file=None, configs=configs, as_json=True,
+        Context.of(configs=configs), "shop", "r1", Path("turns.jsonl"), (scores,), None, None, {},
+        None, None, None, None, write=False,
     )  # fmt: skip
-    assert calibrate_vertical(options, lambda: next(hours) * 3_600.0) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = calibrate_vertical(options, lambda: next(hours) * 3_600.0)
+    assert told.exit_code == 0
     assert told["within_four_hours"] is False
     assert 9 * 3_600 <= told["seconds"] < 10 * 3_600, "an hour for each of the nine steps after the draw"

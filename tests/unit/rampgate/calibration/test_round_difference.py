@@ -88,7 +88,7 @@ def test_a_terminal_shows_what_changed_and_counts_the_rest(
     code, found, _ = ran(capsys, monkeypatch, *OF, "--configs", str(configs))
     assert code == 0
     words = [line.split() for line in found["text"].splitlines()]
-    assert ["Alpha", "returns,", "tone", "0.7", "0.8", "+0.1"] in words
+    assert ["Alpha", "returns,", "tone", "0.7", "0.8", "0.1"] in words
     assert ["Inverted", "tone", "no", "yes"] in words
     assert "brevity: no longer in the round" in found["text"]
     assert "2 as they were" in found["text"]

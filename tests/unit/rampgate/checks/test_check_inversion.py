@@ -232,7 +232,7 @@ def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(check: 
     assert "25: score: 'c' has labels and numbers" in check("agreement", mixed, "--level", "nominal")[2]
     below = jsonl(tmp_path / "c.jsonl", rating(score=-1))
     assert "1: score: is below zero" in check("agreement", below, "--level", "ratio")[2]
-    assert "--level: cardinal is none of" in check("agreement", below, "--level", "cardinal")[2]
+    assert "'cardinal' is not one of 'nominal', 'ordinal'" in check("agreement", below, "--level", "cardinal")[2]
 
 
 def _against(count: int = 60) -> list[dict[str, Any]]:

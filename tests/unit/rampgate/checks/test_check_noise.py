@@ -19,7 +19,7 @@ from evalcore.registry.registry import Registry, build
 from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.items import dataset_item
 from evalcore.validation import checked
-from rampgate.checks.noise import measure
+from rampgate.checks.judge_noise import measure
 from rampgate.cli import app, main
 from rampgate.local.model.server import Running
 from tests.unit.evalcore.gates.gate_items import Model, items

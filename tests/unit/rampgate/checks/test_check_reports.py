@@ -44,7 +44,7 @@ def ratings(category: str, apart: int) -> list[dict[str, Any]]:
 
 CHECKS = {
     "inversion": (["human.jsonl"], ["1 inverted", "not inverted"]),
-    "drift": (["then.jsonl", "now.jsonl"], ["nobody can tell of 1", "no limit"]),
+    "drift": (["then.jsonl", "now.jsonl"], ["unknown of 1", "no limit"]),
     "agreement": (["rated.jsonl"], ["1 quarantined", "clears", "items to talk about", "codebook entries"]),
 }
 """Each check's files, and what its report says."""

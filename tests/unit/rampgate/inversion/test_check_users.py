@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,8 +13,9 @@ import pytest
 
 from evalcore.inversion.users import Week
 from rampgate import user_turns
+from rampgate.command import Context
 from rampgate.console import Failure
-from rampgate.inversion.users import UsersAsked, check_users
+from rampgate.inversion.users import against_users
 from tests.contract.opik.scripted_opik import trace_id_at
 
 WEEK = Week(2026, 45)
@@ -59,7 +59,7 @@ def traces_of(week: Week, rho: float, users: int = 300, **scores: float) -> list
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
+def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
     folder = tmp_path / "verticals"
     folder.mkdir()
     (folder / "receipts.yaml").write_text("name: receipts\nproject: receipts\n")
@@ -71,8 +71,8 @@ def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
             yield OpikOfWeeks(traces)
 
         monkeypatch.setattr(user_turns, "opened", opened)
-        code = check_users(UsersAsked(vertical, week, tmp_path, True), NOW)
-        return code, json.loads(capsys.readouterr().out)
+        found = against_users(Context.of(NOW, configs=tmp_path), vertical, week)
+        return found.exit_code, found
 
     return asked
 

@@ -42,7 +42,7 @@ def test_a_passage_keeps_its_lines_and_says_how_much_is_left_out() -> None:
 
 
 def test_a_section_of_a_text_alone_is_part_of_the_page_and_not_of_a_summary() -> None:
-    report = of(Section("Trace ab", text="a\tb", anchor="trace-ab", folded=True))
+    report = of(Section("Trace ab", text="a\tb", anchor="trace-ab", folded=True, pages_only=True))
     assert '<pre id="trace-ab">a   b' in html(report)
     assert "Trace" not in markdown(report)
 
