@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rampgate.console import Format
-from rampgate.options import ConfigsOption, DryRunOption, FormatOption, JsonOption, MetricsOption, ReportsOption
+from rampgate.options import ConfigsOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.suite.runs.only import Only, Side
 
 
@@ -26,9 +26,7 @@ LetGoOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        help="what answers and scores are kept in: a file, redis://… or s3://bucket/prefix; default: .rampgate/store.db"
-    ),
+    typer.Option(help="what answers and scores are kept in: a file or s3://bucket/prefix; default: .rampgate/store.db"),
 ]
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 
@@ -284,29 +282,3 @@ def blame_command(
         max_cost,
     )
     raise typer.Exit(blame_suite(options))
-
-
-@group.command("prune")
-def prune_command(
-    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    older_than: Annotated[
-        int, typer.Option("--older-than", metavar="DAYS", min=1, max=36_500, help="what nobody used for so long goes")
-    ],
-    store: StoreOption = None,
-    unsealed: Annotated[
-        bool, typer.Option("--unsealed", help="runs that lack our seal go, too; without it they keep all from going")
-    ] = False,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Take away what the suite's store in a file holds and nobody has used for days, and make the file smaller.
-
-    The suite's older runs go, but main's last ones that passed, each set's, stay with what they are made of. Answers,
-    scores and traces go that were not used for so long and that no run needs. A bucket forgets by its lifecycle
-    rule.
-
-    Example: rampgate suite prune examples/suite/suite.yaml --older-than 30
-    """
-    from rampgate.suite.prune.command import Options, prune_suite
-
-    raise typer.Exit(prune_suite(Options(suite_file, older_than, store, dry_run, unsealed, as_json)))
