@@ -254,6 +254,13 @@ class Settings(BaseModel):
         description="What suites keep answers and scores in: a file or s3://bucket/prefix; unset: a file beside the "
         "suite",
     )
+    suite_keep_days: int = Field(
+        90,
+        ge=1,
+        le=36_500,
+        description="Days that a suite's store in a file keeps what no run uses; main's last passing runs stay "
+        "whatever their age",
+    )
 
     thumbs_table: str = "thumbs"
     dynamodb_endpoint: str | None = None

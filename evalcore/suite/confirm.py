@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 
 from evalcore.suite.comparison import SEED, Difference, difference
@@ -26,7 +27,7 @@ from evalcore.suite.gates import (
     reason_of,
     verdict_of,
 )
-from evalcore.suite.pairing import Pair, Paired
+from evalcore.suite.pairing import Pair, Paired, paired
 from evalcore.suite.results import Gone, Run
 from evalcore.suite.words import Tested, Word, confirmed_cases, decided
 from schemas.counting import counted
@@ -91,13 +92,20 @@ def doubt(first: Judged, paired: Paired) -> Doubt:
 
 
 def confirmed(
-    first: Judged, doubted: Doubt, fresh: Paired, then: Paired, seed: int = SEED
+    first: Judged, doubted: Doubt, stored: Run, baseline: Run, candidate: Run, seed: int = SEED
 ) -> tuple[Judged, tuple[Confirmation, ...]]:
     """Returns the verdict after fresh samples, and what they said.
 
-    `fresh` pairs the fresh samples of both sides, `then` the stored baseline with the fresh one. A case that has no
-    fresh samples decides nothing: what it is part of stands (promise 4).
+    `baseline` and `candidate` are the fresh samples of both sides, `stored` is the baseline that was compared first. A
+    case that has no fresh samples decides nothing: what it is part of stands (promise 4).
     """
+    first_pairs = doubted.paired
+    pair = partial(
+        paired, score=first_pairs.score, scale=first_pairs.scale, safety=first_pairs.safety, safe_at=first_pairs.safe_at
+    )
+    baseline = _excused(baseline, first_pairs.score)
+    fresh = pair(baseline, candidate, fresh=True)
+    then = pair({case: stored[case] for case in doubted.cases}, baseline)
     again = {pair.case_id: pair for pair in fresh.pairs}
     back = {name for name in doubted.lost if name in again and again[name].candidate.absent < FRESH}
     if back:
@@ -108,8 +116,8 @@ def confirmed(
         _slice(name, cases, tests[name], again, _of(then, cases) if name in whole else [], seed)
         for name, cases in doubted.slices.items()
     ]
-    stored = {pair.case_id: pair for pair in doubted.paired.pairs}
-    suspects = [suspicion(stored[case], again.get(case), seed) for case in doubted.suspects]
+    before = {pair.case_id: pair for pair in doubted.paired.pairs}
+    suspects = [suspicion(before[case], again.get(case), seed) for case in doubted.suspects]
     reasons = [*_of_suspects(suspects)]
     for name, test in tests.items():
         if (reason := reason_of(name, test, first.comparison.of(name), fresh.score)) is not None:
@@ -130,7 +138,7 @@ def confirmed(
     return judged, (*found, *suspects)
 
 
-def excused(baseline: Run, score: str) -> Run:
+def _excused(baseline: Run, score: str) -> Run:
     """Returns the baseline's fresh samples, those without an answer as ones that no one could score: a baseline that
     can't be run must not look worse than the candidate for it."""
     return {

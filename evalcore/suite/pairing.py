@@ -76,13 +76,14 @@ class Paired:
     are of safety on the baseline's side and that no one let go. `lost`: the baseline has the score, and the candidate
     in no sample; they are among the pairs, as missing. `apart`: slices without a case of both; `moved`: cases of which
     the candidate names another cluster. `present`: for each case that lacks the score somewhere, which samples of both
-    sides have it (1.0), and which don't."""
+    sides have it (1.0), and which don't. A case fails below `safe_at`."""
 
     score: str
     scale: Scale
     pairs: Sequence[Pair]
     slices: Sequence[str]
     safety: Collection[str] = SAFETY
+    safe_at: float | None = None
     removed: Sequence[str] = ()
     changed: Sequence[str] = ()
     unguarded: Sequence[str] = ()
@@ -156,7 +157,7 @@ def paired(
     every = [*baseline.values(), *candidate.values()]
     common = {name for case in {*both} - {*changed} for name in baseline[case].slices | candidate[case].slices}
     return Paired(
-        score, scale, pairs, sorted({name for case in every for name in case.slices}), safety,
+        score, scale, pairs, sorted({name for case in every for name in case.slices}), safety, limit,
         removed=removed,
         changed=changed,
         unguarded=[

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from evalcore.drift.scale import Scale
 from evalcore.stats.retest import rate_interval
 from evalcore.suite.comparison import SEED
-from evalcore.suite.confirm import FRESH, confirmed, doubt, excused
+from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.gates import BLOCKING, Judged, SuiteCode, judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import Case, Gone, Run
@@ -220,16 +219,13 @@ class Resampler:
     def decided(self, baseline: Run, candidate: Run, broken: Collection[str] = ()) -> tuple[Judged, Judged]:
         """Returns the verdict by the plain rule, and the one after fresh samples of both sides."""
         rules = self._rules
-        pair = partial(paired, score=rules.score, scale=rules.scale, safety=rules.safety, safe_at=rules.safe_at)
-        first = pair(baseline, candidate)
+        first = paired(baseline, candidate, rules.score, rules.scale, rules.safety, rules.safe_at)
         plain = judge(first, rules.seed, intervals=False)
         doubted = doubt(plain, first)
         if not rules.confirm or not doubted.cases:
             return plain, plain
-        again = excused(self.run(FRESH, doubted.cases), rules.score)
-        fresh = pair(again, self.run(FRESH, doubted.cases, broken), fresh=True)
-        then = pair({name: baseline[name] for name in doubted.cases}, again)
-        return plain, confirmed(plain, doubted, fresh, then, rules.seed)[0]
+        again, anew = [self.run(FRESH, doubted.cases, which) for which in ((), broken)]
+        return plain, confirmed(plain, doubted, baseline, again, anew, rules.seed)[0]
 
 
 def _alarmed(judged: Judged, gate: str) -> bool:

@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+from rampgate.command import callback
 from rampgate.console import Format
-from rampgate.options import ConfigsOption, DryRunOption, FormatOption, JsonOption, MetricsOption, ReportsOption
+from rampgate.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
+from rampgate.suite.check.command import check
+from rampgate.suite.options import StoreOption
 from rampgate.suite.runs.only import Only, Side
 
 
@@ -23,12 +26,6 @@ class Confirm(StrEnum):
 LetGoOption = Annotated[
     list[str] | None,
     typer.Option(metavar="CASE", help="a case of safety that may be missing or changed; once or more"),
-]
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        help="what answers and scores are kept in: a file, redis://… or s3://bucket/prefix; default: .rampgate/store.db"
-    ),
 ]
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 
@@ -200,39 +197,7 @@ def report_command(
     raise typer.Exit(report_runs(options))
 
 
-@group.command("check")
-def check_command(
-    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    store: StoreOption = None,
-    runs: Annotated[int, typer.Option(min=1, help="stored runs to look at, the last ones")] = 50,
-    simulations: Annotated[
-        int, typer.Option(min=20, max=100_000, help="comparisons of an unchanged candidate, and of each broken one")
-    ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="of what is drawn; the same, the same digits")] = 20_260_101,
-    confirm: Annotated[
-        Confirm, typer.Option(help="as `suite run` decides: `fresh` samples of what tripped, or `none`")
-    ] = Confirm.FRESH,
-    report: ReportsOption = None,
-    metrics_file: MetricsOption = None,
-    configs: ConfigsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Report how often the suite's decision blocks unchanged candidates, and misses cases that fail for good.
-
-    Also how long runs took and how much was kept before. No candidate or judge is asked: runs are resampled from
-    stored ones, as they are and with three, four and six cases of a slice broken, and decided as real ones are. Exit
-    code 1 if unchanged candidates are blocked or warned of more often than they may be, if broken cases pass as no
-    regression more often than they may, or if no run is stored.
-
-    Example: rampgate suite check examples/suite/suite.yaml --metrics-file suite.prom
-    """
-    from rampgate.suite.check.command import Options, check_suite
-
-    options = Options(
-        suite_file, store, runs, simulations, seed, confirm is Confirm.FRESH, configs, as_json,
-        tuple(report or ()), metrics_file,
-    )  # fmt: skip
-    raise typer.Exit(check_suite(options))
+group.command("check")(callback(check))
 
 
 @group.command("blame")
@@ -284,29 +249,3 @@ def blame_command(
         max_cost,
     )
     raise typer.Exit(blame_suite(options))
-
-
-@group.command("prune")
-def prune_command(
-    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    older_than: Annotated[
-        int, typer.Option("--older-than", metavar="DAYS", min=1, max=36_500, help="what nobody used for so long goes")
-    ],
-    store: StoreOption = None,
-    unsealed: Annotated[
-        bool, typer.Option("--unsealed", help="runs that lack our seal go, too; without it they keep all from going")
-    ] = False,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Take away what the suite's store in a file holds and nobody has used for days, and make the file smaller.
-
-    The suite's older runs go, but main's last ones that passed, each set's, stay with what they are made of. Answers,
-    scores and traces go that were not used for so long and that no run needs. A bucket forgets by its lifecycle
-    rule.
-
-    Example: rampgate suite prune examples/suite/suite.yaml --older-than 30
-    """
-    from rampgate.suite.prune.command import Options, prune_suite
-
-    raise typer.Exit(prune_suite(Options(suite_file, older_than, store, dry_run, unsealed, as_json)))

@@ -12,7 +12,7 @@ from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
 from rampgate.store.sealed import SealedStore
 from rampgate.store.shelf import Shelf
-from rampgate.store.sqlite_file import FileShelf
+from rampgate.store.sqlite_file import DAYS, FileShelf
 from schemas.settings import SENTINEL_SCHEMES
 
 REDIS: Final = ("redis", "rediss", *SENTINEL_SCHEMES)
@@ -21,10 +21,12 @@ BUCKET: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^\s?#]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a store is: the path of a file, or an S3 URL; with the secret of its seals."""
+    """Where a store is: the path of a file, or an S3 URL; with the secret of its seals, and how many days a file keeps
+    what is not used."""
 
     where: str = field(repr=False)
     secret: bytes = field(default=b"", repr=False)
+    days: int = DAYS
 
     @property
     def exists(self) -> bool:
@@ -46,7 +48,7 @@ class Place:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"{file.parent}: can't be made: {error.strerror or error}") from error
-        return FileShelf(file)
+        return FileShelf(file, self.days)
 
 
 def place_of(named: str | None, beside: Path, settings: Settings) -> Place:
@@ -57,7 +59,7 @@ def place_of(named: str | None, beside: Path, settings: Settings) -> Place:
         _check(where)
     except ValueError as error:
         raise Failure(f"{'--store' if named else 'suite_store'}: {error}") from error
-    return Place(where, (revealed(settings.seal_key) or "").encode())
+    return Place(where, (revealed(settings.seal_key) or "").encode(), settings.suite_keep_days)
 
 
 def _check(where: str) -> None:

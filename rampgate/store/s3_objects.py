@@ -1,13 +1,13 @@
 """Keeps a store's values as objects in S3, or in what speaks its language (`AWS_ENDPOINT_URL`).
 
 The first value of a key stands by conditional writes: an object is put where there is none, and one without a valid
-seal is replaced by its ETag, if nobody did it before. What a bucket forgets is its lifecycle rules' business.
+seal is replaced by its ETag, if nobody did it before. A bucket forgets by its lifecycle rules.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -75,6 +75,12 @@ class S3Shelf:
         names = await self._do(partial(self._listed, start))
         values = await self.read(names)
         return [(name, value) for name, value in zip(names, values, strict=True) if value is not None]
+
+    async def use(self, names: Sequence[str]) -> None:
+        """A bucket goes by the day of writing."""
+
+    async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
+        """A bucket forgets by its lifecycle rules."""
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -7,7 +7,7 @@ The first value of a key stands, so that two runs at once use one answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -25,6 +25,8 @@ class SealedStore:
         self._shelf, self._secret = shelf, secret or UNSIGNED
         self.refused = 0
         """Values without a valid seal that were met."""
+        self.signed = bool(secret)
+        """Whether its seals are those of trusted jobs."""
         self.failures: list[str] = []
         """Why something could not be read or kept."""
 
@@ -33,6 +35,11 @@ class SealedStore:
         where a store forgets."""
         seal = AnswerSeal(self._secret, b"rampgate suite " + name.encode() + b"\0")
         return Kept(self, self._shelf, name, seal, largest, lasting)
+
+    async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
+        """See `Shelf.forget`. Raises Unavailable."""
+        with self.told():
+            await self._shelf.forget(needed)
 
     def close(self) -> None:
         """Returns once all that was put is kept; `failures` says what was not."""
@@ -79,6 +86,11 @@ class Kept:
             if earlier is None or (opened := self._opened(name, earlier)) is not None:
                 return None if earlier is None else opened
             wrong = earlier
+
+    async def use(self, keys: Sequence[str]) -> None:
+        """Notes that these are used today, as reading them does. Raises Unavailable."""
+        with self._store.told():
+            await self._shelf.use([self._key(key) for key in keys])
 
     async def under(self, start: str) -> dict[str, bytes]:
         """The values whose key begins so, by key, in the keys' order. Raises Unavailable."""

@@ -1,11 +1,11 @@
-"""What a store keeps its values on: a file, keys in Redis, or objects in S3.
+"""What a store keeps its values on: a file, or objects in S3.
 
 A value is bytes here; seals are not known. Names are `<kind>:<key>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 
@@ -28,6 +28,15 @@ class Shelf(Protocol):
 
     async def beginning(self, start: str) -> list[tuple[str, bytes]]:
         """Lasting values whose name begins so, in the order of the names' bytes."""
+        ...
+
+    async def use(self, names: Sequence[str]) -> None:
+        """Notes that these are used today, as reading them does."""
+        ...
+
+    async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
+        """Takes away what was not used for as many days as values are kept, except for what is `needed`. That is asked
+        where there is something to take; where it returns None, all stays."""
         ...
 
     def close(self) -> None:

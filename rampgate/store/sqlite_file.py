@@ -1,16 +1,17 @@
 """Keeps a store's values in one SQLite file, which several runs may use at once.
 
-The file notes the day on which each value was last used, so that those nobody uses can be taken away. Triggers note it
-in a table beside the values: a release that does not know the table writes there, too.
+The file notes the day on which each value was last used, and forgets what was not used for so many days. Triggers note
+it in a table beside the values: a release that does not know the table writes there, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -38,6 +39,16 @@ USE: Final = (
     "INSERT INTO used SELECT key, strftime('%s', 'now') / 86400 FROM kept WHERE key IN"
     " (SELECT value FROM json_each(?)) ON CONFLICT (key) DO UPDATE SET day = excluded.day"
 )
+DATE: Final = (
+    "INSERT OR IGNORE INTO used SELECT key, strftime('%s', 'now') / 86400 FROM kept"
+    " WHERE key NOT IN (SELECT key FROM used)"
+)
+"""Values of a release that noted no day count as used today."""
+UNUSED: Final = "SELECT key FROM used WHERE day < strftime('%s', 'now') / 86400 - ?"
+FORGET: Final = "DELETE FROM kept WHERE key IN (SELECT key FROM used WHERE day < strftime('%s', 'now') / 86400 - ?)"
+FREE: Final = "SELECT freelist_count * 2 >= page_count FROM pragma_freelist_count, pragma_page_count"
+"""Whether half of the file is free room or more: then it is given back to the disk."""
+DAYS: Final = 90
 BUSY_SECONDS: Final = 30.0
 """How long another run may hold the file."""
 STORE: Final = "store.db"
@@ -48,11 +59,11 @@ class FileShelf:
     """One SQLite file (see `Shelf`), read and written by a thread of its own.
 
     Raises Unavailable where it can't be opened. A value is there for good once `put` has returned, also if the process
-    is killed right after. `looking`: who reads only looks, and uses nothing.
+    is killed right after. `days`: how long it keeps what is not used.
     """
 
-    def __init__(self, file: Path, *, looking: bool = False) -> None:
-        self.file, self._looking = file, looking
+    def __init__(self, file: Path, days: int = DAYS) -> None:
+        self.file, self._days = file, days
         self._thread = ThreadPoolExecutor(1, "store")
         with self._told():
             self._database = self._thread.submit(self._opened).result()
@@ -84,8 +95,6 @@ class FileShelf:
         return [held.get(name) for name in names]
 
     async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
-        """All stays as long as the file."""
-
         def write(database: sqlite3.Connection) -> bytes | None:
             while database.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (name, value)).rowcount == 0:
                 row = database.execute(HELD, (name,)).fetchone()
@@ -102,14 +111,36 @@ class FileShelf:
     async def beginning(self, start: str) -> list[tuple[str, bytes]]:
         return await self._do(lambda database: database.execute(BEGINNING, (start, f"{start}\U0010ffff")).fetchall())
 
+    async def use(self, names: Sequence[str]) -> None:
+        await self._do(lambda database: self._use(database, names))
+
+    async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
+        """All goes in one step: a file whose run was killed in it is whole. Its room is for later values, or the
+        disk's."""
+
+        def aged(database: sqlite3.Connection) -> bool:
+            database.execute(DATE)
+            return database.execute(UNUSED, (self._days,)).fetchone() is not None
+
+        def take(database: sqlite3.Connection, stays: Sequence[str]) -> None:
+            with database:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(USE, (orjson.dumps(stays).decode(),))
+                database.execute(FORGET, (self._days,))
+            with suppress(sqlite3.OperationalError):  # a busy file or a full disk: the room stays the file's
+                if database.execute(FREE).fetchone()[0]:
+                    database.execute("VACUUM")
+                    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+        if await self._do(aged) and (stays := await needed()) is not None:
+            await self._do(partial(take, stays=list(stays)))
+
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._told():
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._database)
 
     def _use(self, database: sqlite3.Connection, names: Sequence[str]) -> None:
         """Notes that these are used today. Writes once a day for each; a full disk keeps nobody from reading."""
-        if self._looking:
-            return
         with suppress(sqlite3.OperationalError):
             late = [key for (key,) in database.execute(NOT_TODAY, (orjson.dumps(list(names)).decode(),))]
             if late:

@@ -46,6 +46,7 @@ class KeptValues(Protocol):
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
     async def put(self, key: str, value: bytes) -> bytes | None: ...
+    async def use(self, keys: Sequence[str]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,11 @@ class Generator:
         if self.answers is not None:
             with suppress(Unavailable):
                 held = await self.answers.get_many(keys)
-        return [Known(one, key, _read(one, value)) for one, key, value in zip(wanted, keys, held, strict=True)]
+        known = [Known(one, key, _read(one, value)) for one, key, value in zip(wanted, keys, held, strict=True)]
+        if used := [one.held.trace for one in known if one.held is not None and one.held.trace]:
+            with suppress(Unavailable):
+                await self.traces.use(used)  # no answer outlives its trace
+        return known
 
     async def one(self, known: Known) -> Generated:
         """What the candidate answered, now where that is not kept."""

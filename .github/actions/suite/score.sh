@@ -41,7 +41,7 @@ labelled() {
     [[ $may == write || $may == admin ]]
 }
 cd "$TARGET"
-for name in MODEL_URL MODEL_KEY SEAL_KEY OPIK OPIK_API_KEY; do
+for name in MODEL_URL MODEL_KEY SEAL_KEY OPIK OPIK_API_KEY SUITE_KEEP_DAYS; do
     if [[ -n ${!name} ]]; then export "RAMPGATE_$name=${!name}"; fi
 done
 arguments=(--only score --answers "$answers" --proposed "$proposed/$(dirname "$SUITE")" --commit "$COMMIT")

@@ -7,74 +7,32 @@ answers made count as drawn anew. A file of answers that is scored twice is know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from evalcore.calibration.floors import percentile
-from evalcore.drift.scale import Scale
-from evalcore.suite.gates import judge
-from evalcore.suite.pairing import paired
-from evalcore.suite.resampled import CODES, PULL_REQUEST, Rate
+from evalcore.suite.resampled import Rate
 from evalcore.suite.results import Run, versions_of
-from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns
-from schemas.verdicts import VerdictLevel
-
-
-@dataclass(frozen=True)
-class Turnaround:
-    """How long the runs of a set took, from their start to their verdict; `only` where they were half a run."""
-
-    set: str
-    only: str
-    n: int
-    p50: float
-    p95: float
-
-
-@dataclass(frozen=True)
-class Hits:
-    """Of `of` answers that runs needed, how many were `kept`; runs of earlier releases do not tell."""
-
-    kept: int
-    of: int
-
-    @property
-    def ratio(self) -> float | None:
-        return self.kept / self.of if self.of else None
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Runs of one configuration whose samples were drawn apart, the oldest first, and the last of the best kind,
-    `reference`, which is among them."""
+    """Runs of one configuration whose samples were drawn apart: the last of the best kind, `reference`, first."""
 
     reference: StoredRun
     runs: Sequence[tuple[StoredRun, Run]]
 
-    @property
-    def results(self) -> list[Run]:
-        """The reference's first."""
-        return [run for _, run in sorted(self.runs, key=lambda one: one[0] is not self.reference)]
 
-
-@dataclass(frozen=True)
-class NoOps:
-    """Stored runs of the same candidate held against one another: in how many pairs each gate tripped by the plain
-    rule. `shipped`: runs that were held against a stored run of their own configuration, and how many were blocked."""
-
-    pairs: int = 0
-    gates: dict[str, Rate] = field(default_factory=dict)
-    shipped: Rate = field(default_factory=lambda: Rate(0, 0))
-
-
-def turnarounds(runs: Sequence[StoredRun]) -> list[Turnaround]:
-    """By set, of the runs that came to a verdict and tell it."""
+def turnarounds(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
+    """How long runs took from their start to their verdict, by set and by the half that they were: those that came to a
+    verdict and tell it."""
     found: dict[tuple[str, str], list[float]] = {}
     for one in runs:
         if one.seconds is not None and one.verdict != INCOMPLETE:
@@ -83,7 +41,7 @@ def turnarounds(runs: Sequence[StoredRun]) -> list[Turnaround]:
     for (kind, only), seconds in sorted(found.items()):
         took = np.array(seconds)
         p50, p95 = (percentile(took, np.ones(took.size), percent) for percent in (50, 95))
-        out.append(Turnaround(kind, only, len(seconds), p50, p95))
+        out.append({"set": kind, "only": only or None, "n": len(seconds), "p50_seconds": p50, "p95_seconds": p95})
     return out
 
 
@@ -92,14 +50,20 @@ def verdict_seconds(runs: Sequence[StoredRun]) -> list[float]:
     return [one.seconds for one in runs if one.seconds is not None and one.verdict != INCOMPLETE]
 
 
-def answer_hits(runs: Sequence[StoredRun]) -> Hits:
-    told = [(one.kept, one.asked) for one in runs if one.kept is not None]
-    return Hits(sum(kept for kept, _ in told), sum(kept + asked for kept, asked in told))
+def answer_hits(runs: Sequence[StoredRun]) -> dict[str, Any]:
+    """How many of the answers that runs needed were kept; runs of earlier releases do not tell."""
+    return _hits([(one.kept, one.kept + one.asked) for one in runs if one.kept is not None])
 
 
-def judge_hits(runs: Sequence[StoredRun]) -> Hits:
-    told = [(one.judged_kept, one.judged) for one in runs if one.judged_kept is not None and one.judged is not None]
-    return Hits(sum(kept for kept, _ in told), sum(judged for _, judged in told))
+def judge_hits(runs: Sequence[StoredRun]) -> dict[str, Any]:
+    """The same of judges' answers."""
+    told = [(one.judged_kept, one.judged) for one in runs]
+    return _hits([(kept, judged) for kept, judged in told if kept is not None and judged is not None])
+
+
+def _hits(told: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    kept, of = (sum(pair[place] for pair in told) for place in (0, 1))
+    return {"kept": kept, "of": of, "ratio": kept / of if of else None}
 
 
 async def fresh_runs(store: StoredRuns, runs: Sequence[StoredRun], score: str) -> Fresh | None:
@@ -124,31 +88,11 @@ async def fresh_runs(store: StoredRuns, runs: Sequence[StoredRun], score: str) -
             continue
         if not any(one.results == other.results or _same(run, known) for other, known in found):
             found.append((one, run))
-    return Fresh(reference, sorted(found, key=lambda one: one[0].at))
-
-
-def no_ops(fresh: Fresh, runs: Sequence[StoredRun], how: Comparison, scale: Scale, told: Callable[[], None]) -> NoOps:
-    """Holds each fresh run against the last one before that passed, as in use."""
-    baseline, pairs, tripped = fresh.runs[0][1], 0, dict.fromkeys((*CODES, PULL_REQUEST), 0)
-    for _, candidate in fresh.runs[1:]:
-        asked = {name: case for name, case in baseline.items() if name in candidate}
-        found = paired(asked, candidate, how.score or "", scale, how.safety, how.safe_at, let_go=asked)
-        told()
-        if not found.pairs:
-            continue
-        judged = judge(found, how.seed)
-        codes = {one.code for one in judged.reasons}
-        pairs += 1
-        for gate, code in CODES.items():
-            tripped[gate] += code in codes
-        tripped[PULL_REQUEST] += judged.verdict is VerdictLevel.FAIL
-        if judged.verdict is not VerdictLevel.FAIL:
-            baseline = candidate
-    return NoOps(pairs, {gate: Rate(count, pairs) for gate, count in tripped.items()}, as_shipped(runs))
+    return Fresh(reference, [found[0], *reversed(found[1:])])
 
 
 def as_shipped(runs: Sequence[StoredRun]) -> Rate:
-    """How many runs were blocked of those, the oldest first, that were held against a stored run of their own
+    """How many runs were blocked of those, the oldest first, that were compared with a stored run of their own
     configuration. Of runs of the same results the last one counts: the job that confirms has the last word."""
     held = {
         one.results: one.verdict == "fail" for one in runs

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,9 +16,8 @@ from typing import Any, Final
 import orjson
 
 from evalcore.scoring.calls import Spend
-from evalcore.suite.confirm import FRESH, confirmed, doubt, excused
-from evalcore.suite.pairing import paired
-from evalcore.suite.results import SAFETY, Run
+from evalcore.suite.confirm import FRESH, confirmed, doubt
+from evalcore.suite.results import Run
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
@@ -94,15 +92,8 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
         except NotFresh as why:
             return replace(compared, unconfirmed=str(why), again=why.again)
     runs = {side: _kept(made, side, samples, again.after) for side, samples in found.items()}
-    score, safety = compared.paired.score, how.safety or SAFETY
-    pair = partial(paired, score=score, scale=compared.paired.scale, safety=safety, safe_at=how.safe_at)
-    fresh_baseline = excused(runs[Side.BASELINE], score)
     judged, said = confirmed(
-        compared.judged,
-        doubted,
-        pair(fresh_baseline, runs[Side.CANDIDATE], fresh=True),
-        pair(_of(compared.baseline, set(again.cases)), fresh_baseline),
-        compared.seed,
+        compared.judged, doubted, compared.baseline, runs[Side.BASELINE], runs[Side.CANDIDATE], compared.seed
     )
     left = compared.paired.without(judged.back)
     return replace(compared, judged=judged, paired=left, confirmations=said)
@@ -133,7 +124,3 @@ def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: 
         return read_run(file)
     except (OSError, BadFile) as error:
         raise Failure(f"{file}: can't be written: {error}") from error
-
-
-def _of(whole: Run, wanted: set[str]) -> Run:
-    return {name: case for name, case in whole.items() if name in wanted}

@@ -18,6 +18,7 @@ from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replace_file
 from rampgate.store.sealed import SealedStore
+from rampgate.suite.runs.forgetting import forget
 from rampgate.suite.runs.named import written
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
@@ -124,8 +125,8 @@ def keep_run(
     baseline: Baseline | None = None,
     only: str = "",
 ) -> None:
-    """Keep the run, which ends now. A store that can't be used leaves its verdict as it is; `store.failures` has
-    why."""
+    """Keep the run, which ends now, and have its store forget what is old. A store that can't be used leaves the
+    verdict as it is; `store.failures` has why."""
     dollars, ended = told["answers_cost_usd"], datetime.now(UTC)
     stored = baseline.stored if baseline is not None else None
     made = StoredRun(
@@ -140,5 +141,6 @@ def keep_run(
     )  # fmt: skip
     try:
         run(partial(StoredRuns(store).add, made, results))
+        run(partial(forget, store))
     except Unavailable:
         return

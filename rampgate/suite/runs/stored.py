@@ -59,6 +59,11 @@ class StoredRun:
     against: str = ""
     lost: int = 0
 
+    @property
+    def passed(self) -> bool:
+        """Whether later runs may be compared with it: it passed and lost no case."""
+        return self.verdict in PASSED and not self.lost
+
     def age(self, now: datetime) -> str:
         """How long ago it was, as a person says it."""
         seconds = max((now - datetime.fromisoformat(self.at)).total_seconds(), 0.0)
@@ -94,7 +99,7 @@ class StoredRuns:
         """The label's last run that passed and lost no case, with its results; a full one can only be held against a
         full one."""
         for run in reversed(await self.of(suite)):
-            fits = run.label == label and run.verdict in PASSED and not run.lost and (smoke or run.set == "full")
+            fits = run.label == label and run.passed and (smoke or run.set == "full")
             if fits and (results := await self.results(run)) is not None:
                 return run, results
         return None

@@ -25,7 +25,6 @@ ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
 SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
 PART = re.compile(r"inputs\.part == '(\w+)'")
-MAIN = "inputs.label == 'main'"
 
 
 class Jobs:
@@ -38,7 +37,6 @@ class Jobs:
         self.action = action_beside_a_program(folder / "program", FOLDER)
         self.kept = folder / "nothing"
         self.environments: list[dict[str, str]] = []
-        self.pruning: list[subprocess.CompletedProcess[str]] = []
         self.outputs: dict[str, dict[str, str]] = {}
         self.target.mkdir()
         Rig(self.target, model)
@@ -66,7 +64,7 @@ class Jobs:
         (temp / "output").write_text("")
         for step in STEPS:
             asked = PART.findall(step.get("if", ""))
-            if (asked and part not in asked) or (MAIN in step.get("if", "") and known["inputs.label"] != "main"):
+            if asked and part not in asked:
                 continue
             runner = {
                 "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output"),
@@ -76,11 +74,7 @@ class Jobs:
             }  # fmt: skip
             environment = step_environment(step, known, runner)
             self.environments.append({**environment, "PART": part})
-            ended = step_run(step, environment, self.folder)
-            if step.get("continue-on-error"):
-                self.pruning.append(ended)
-                continue
-            done = ended
+            done = step_run(step, environment, self.folder)
             if done.returncode:
                 break
         told = (line.partition("=") for line in (temp / "output").read_text().splitlines())

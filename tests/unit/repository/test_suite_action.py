@@ -92,24 +92,20 @@ def test_the_candidate_is_the_proposals_with_its_values_and_parts_and_sees_no_ke
     assert not [key for key in (SECRET, SEAL, TOKEN) if key in seen], "neither its own environment nor its runner's"
 
 
-def test_mains_store_loses_what_nobody_uses_and_a_pull_requests_is_left_alone(jobs: Jobs) -> None:
-    theirs = jobs.propose()
+def test_mains_store_forgets_what_no_run_used_for_as_many_days_as_the_workflow_says(jobs: Jobs) -> None:
+    jobs.propose()
     assert jobs.held(label="main", set="full").returncode == 0
     with sqlite3.connect(jobs.kept) as database:
         database.execute("INSERT INTO kept VALUES ('scores:of long ago', x'00')")
         database.execute("UPDATE used SET day = day - 31")
     database.close()
-    (theirs / "prompt.md").write_text("good and better\n")
-    many = len(jobs.pruning)
-    assert jobs.held().returncode == 0
-    assert len(jobs.pruning) == many
-    assert jobs.held(label="main", set="full").returncode == 0
-    assert jobs.pruning[-1].returncode == 0, jobs.pruning[-1].stderr
-    with sqlite3.connect(jobs.kept) as database:
-        left = {key for (key,) in database.execute("SELECT key FROM kept")}
-    database.close()
-    assert "scores:of long ago" not in left
-    assert {key.partition(":")[0] for key in left} == {"answers", "results", "runs", "scores", "traces"} - {"answers"}
+    for days, forgotten in (("31", False), ("30", True)):
+        assert jobs.held(label="main", set="full", **{"keep-days": days}).returncode == 0
+        with sqlite3.connect(jobs.kept) as database:
+            left = {key for (key,) in database.execute("SELECT key FROM kept")}
+        database.close()
+        assert ("scores:of long ago" not in left) is forgotten
+    assert {key.partition(":")[0] for key in left} >= {"results", "runs", "scores", "traces"}
 
 
 def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_token() -> None:
@@ -118,7 +114,7 @@ def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_t
     assert held == {
         "Set up the program": [], "Have the candidate answer": [], "Have one side answer anew": [],
         "Bring main's store": ["GH_TOKEN"],
-        "Score the answers": ["GH_TOKEN", "SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"], "Prune the store": ["SEAL_KEY"],
+        "Score the answers": ["GH_TOKEN", "SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"],
         "Comment on the pull request": ["GH_TOKEN"],
     }  # fmt: skip
 

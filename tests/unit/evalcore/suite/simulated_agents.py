@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.scale import Scale
-from evalcore.suite.confirm import FRESH, Doubt, confirmed, doubt, excused
+from evalcore.suite.confirm import FRESH, Doubt, confirmed, doubt
 from evalcore.suite.gates import Judged, judge
 from evalcore.suite.pairing import Paired, paired
 from evalcore.suite.results import Case, Gone, Run, Sample
@@ -148,11 +148,9 @@ def decided(agent: Agent, stored: Run, level: Numbers, *, fresh: bool = True, se
     asked = doubt(plain, first)
     if not fresh or not asked.cases:
         return Decided(run, first, plain, asked, None, plain)
-    again = excused(agent.answers(agent.level, FRESH, asked.cases), "ok")
-    both = pair(again, agent.answers(level, FRESH, asked.cases), fresh=True)
-    then = pair({name: stored[name] for name in asked.cases}, again)
-    found, _ = confirmed(plain, asked, both, then, seed)
-    return Decided(run, first, plain, asked, both, found)
+    again, anew = (agent.answers(side, FRESH, asked.cases) for side in (agent.level, level))
+    found, _ = confirmed(plain, asked, stored, again, anew, seed)
+    return Decided(run, first, plain, asked, pair(again, anew, fresh=True), found)
 
 
 def taken(function: Callable[..., object], **options: bool) -> dict[str, bool]:

@@ -8,7 +8,6 @@ import pytest
 
 from evalcore.suite.confirm import FRESH, Confirmation, confirmed, doubt
 from evalcore.suite.gates import Judged, SuiteCode, judge
-from evalcore.suite.pairing import paired
 from evalcore.suite.words import Word
 from schemas.verdicts import VerdictLevel
 from tests.unit.evalcore.suite.suite_runs import FAILED, NOT_APPLICABLE, UNSCORED, Value, pair, run
@@ -44,8 +43,7 @@ def decided(
         run({name: values for name, values in side.items() if name in doubted.cases}, slices)
         for side in (fresh_baseline, fresh_candidate)
     )
-    fresh = paired(anew, again, first.score, first.scale, fresh=True)
-    return confirmed(plain, doubted, fresh, paired(stored, anew, first.score, first.scale))
+    return confirmed(plain, doubted, stored, anew, again)
 
 
 def codes(found: Judged) -> list[SuiteCode]:

@@ -75,9 +75,8 @@ def test_whole_comparisons_of_a_planted_drop_block_where_it_is_predicted() -> No
             told.append(slice_power(errors, 120, drop, DRAWN).confirmed_found)
             assert one.drop == pytest.approx(0.05)
             if doubt(plain, first).slices:
-                anew = run(drawn(rng, before, FRESH), slices)
-                fresh = pair(anew, run(drawn(rng, after, FRESH), slices))
-                plain, _ = confirmed(plain, doubt(plain, first), fresh, pair(stored, anew))
+                again, anew = [run(drawn(rng, side, FRESH), slices) for side in (before, after)]
+                plain, _ = confirmed(plain, doubt(plain, first), stored, again, anew)
             blocked += any(reason.code is SuiteCode.SLICE_REGRESSED for reason in plain.reasons)
         assert blocked in expected
         assert np.mean(told) * 10 == pytest.approx(blocked, abs=2)

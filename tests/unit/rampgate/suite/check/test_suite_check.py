@@ -93,9 +93,7 @@ def test_runs_with_the_same_answers_are_no_comparison_and_fresh_ones_are(folder:
     CliRunner().invoke(app, ["suite", "run", str(path), "--only", "score", "--answers", str(again), "--json"])
     found = checked(path)
     assert (found["runs"]["looked_at"], found["runs"]["drawn_apart"]) == (5, 3)
-    assert found["stored_no_ops"]["pairs"] == 2
     assert found["stored_no_ops"]["blocked_as_shipped"]["of"] >= 2
-    assert found["stored_no_ops"]["gates"]["headline"]["of"] == 2
 
 
 def test_a_candidate_at_an_address_is_checked_by_the_plain_rule(folder: Path) -> None:

@@ -1,1 +1,0 @@
-"""Takes away what a suite's store holds and nobody needs any more."""
