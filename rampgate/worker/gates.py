@@ -14,6 +14,7 @@ from agents.ports import Ports
 from agents.ramp_steps import RampAnswers, RampCounting
 from evalcore import reloading
 from evalcore.canaries.suspensions import Suspensions
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
@@ -29,7 +30,6 @@ from streams.gates.judge_standing import JudgeStandings
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
-from streams.http_client import ModelClient
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
@@ -54,8 +54,8 @@ class Gates:
     def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
         """`scoring` None: as the settings say."""
         self.parts = parts
-        self._client: ModelClient | None = None
-        self._candidates = ModelClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
+        self._client: HttpClient | None = None
+        self._candidates = HttpClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
         self.scorer: Scorer | None = None
         if scoring is None:
             scoring = self._by_settings()
@@ -107,7 +107,7 @@ class Gates:
             return JudgeScoring(None, events, self.parts.clock)
         key = revealed(settings.model_key)
         limits = call_limits(settings)
-        self._client = ModelClient(limits.at_once, limits.call_seconds)
+        self._client = HttpClient(limits.at_once, limits.call_seconds)
         model = model_at(settings.model_url, self._client, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.judge_answer_seconds)
         answers = JudgeAnswers(self.parts.metrics)

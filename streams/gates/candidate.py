@@ -24,8 +24,9 @@ from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
 from evalcore.nesting import TOO_DEEP, too_deep
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.items import identity
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
@@ -122,7 +123,7 @@ async def asking_candidate(
     """Yields what gives the candidate's answers by the items' ids. Each is asked for when it is waited for, as long as
     the context lasts; none is kept. `beside` is sent with each item."""
     limits = limits or CandidateLimits()
-    client = BoundedClient(limits.at_once, limits.seconds)
+    client = HttpClient(limits.at_once, limits.seconds)
     answer = CandidateClient(client, url, key, limits, beside).answer
     try:
         yield lambda items: {

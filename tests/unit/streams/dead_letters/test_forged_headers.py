@@ -48,7 +48,9 @@ def refused(letter: StoredDeadLetter) -> str:
     return status.why if status is not None else ""
 
 
-@pytest.mark.parametrize("mac", [None, b"", b"0" * 64, THEIRS.of(sealed_over("rampgate.thumbs", b"key", b"{bad", NAME, 1)).encode()])
+@pytest.mark.parametrize(
+    "mac", [None, b"", b"0" * 64, THEIRS.of(sealed_over("rampgate.thumbs", b"key", b"{bad", NAME, 1)).encode()]
+)
 async def test_forged_replay_ids_do_not_pass_the_guard(mac: bytes | None) -> None:
     world = World()
     for number in range(10):
