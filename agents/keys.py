@@ -169,13 +169,16 @@ KNOWN_NAME = KeyFamily(
     owner="agents.newcomers",
     holds="the hour in which the name was first heard of: it is known, after a restart too",
 )
+KEPT_FORM = 4
+"""The number of the form of what gates keep: samples, draws, inputs, candidates' and judges' answers. What a release of
+another form kept lies under other keys, and expires."""
 FROZEN_SAMPLE = KeyFamily(
     "f:<milestone>:<hash of the request>",
     type="string",
     life="the lookback window",
     growth="one for each gate",
     owner="streams.gates.samples",
-    holds="a seal, then the sample that the gate drew, as JSON",
+    holds="the sample that the gate drew, as JSON",
 )
 CANDIDATE_ANSWER = KeyFamily(
     "a:<hash of the question>",
@@ -183,7 +186,7 @@ CANDIDATE_ANSWER = KeyFamily(
     life="the lookback window",
     growth="one for each item that a candidate was run on; at most 256 KiB",
     owner="streams.gates.candidate",
-    holds="a seal, then what the candidate answered, as JSON",
+    holds="what the candidate answered, as JSON",
 )
 PRODUCTION_DRAW = KeyFamily(
     "ql:<hash of the draw>",
@@ -191,15 +194,15 @@ PRODUCTION_DRAW = KeyFamily(
     life="its refresh interval and the lookback window",
     growth="one for each agent, vertical, milestone and refresh interval",
     owner="streams.gates.samples",
-    holds="a seal, then ids of the traces whose inputs candidates are run on, 16 bytes each",
+    holds="ids of the traces whose inputs candidates are run on, 16 bytes each",
 )
 PRODUCTION_INPUT = KeyFamily(
-    "q:<trace id>",
+    f"q{KEPT_FORM}:<trace id>",
     type="string",
     life="as its draw",
     growth="one for each trace of a draw; at most 64 KiB",
     owner="streams.gates.samples",
-    holds="a seal, then what went into the trace, as JSON",
+    holds="what went into the trace, as JSON",
 )
 PUBLISH_LEASE = KeyFamily(
     "publishing",
@@ -210,12 +213,12 @@ PUBLISH_LEASE = KeyFamily(
     holds="the worker whose turn it is to publish verdicts",
 )
 JUDGE_SCORE = KeyFamily(
-    "j:<hash of the call>",
+    f"j{KEPT_FORM}:<hash of the call>",
     type="string",
     life="`judge_answer_seconds`: two days unless set",
     growth="one for each judge's call",
     owner="streams.redis.score_cache",
-    holds="a seal of 16 bytes and the judge's scores, without its words",
+    holds="the judge's scores, without its words",
 )
 LIVE_MARK = KeyFamily(
     "l:<trace id>",

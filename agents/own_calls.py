@@ -6,10 +6,10 @@ a trace, and so escape the judges; the signature takes the installation's seal k
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from typing import Any, Final
+
+from schemas.seals import Seal
 
 OWN_AGENT: Final = "rampgate-judge"
 """`metadata.agent_id` of Rampgate's own judge calls."""
@@ -21,12 +21,12 @@ _PURPOSE: Final = b"rampgate: traces of our own judges' calls"
 def own_key(seal_key: str | None) -> bytes:
     """Return the key of the signatures. Without a configured seal key it is empty: then no signature holds, since a key
     that is only in Redis has whoever can read there."""
-    return hmac.new(seal_key.encode(), _PURPOSE, hashlib.sha256).digest() if seal_key else b""
+    return Seal(seal_key.encode()).purpose(_PURPOSE).key() if seal_key else b""
 
 
 def signature(key: bytes, trace: bytes) -> str:
     """Return the signature of the trace with this id."""
-    return hmac.new(key, trace, hashlib.sha256).hexdigest()
+    return Seal(key).of(trace)
 
 
 def claimed(metadata: Any) -> bool:
@@ -39,6 +39,4 @@ def is_own(metadata: Any, trace: bytes, key: bytes) -> bool:
     if not key or not claimed(metadata):
         return False
     given = metadata.get(SIGNATURE)
-    return isinstance(given, str) and hmac.compare_digest(
-        given.encode(errors="replace"), signature(key, trace).encode()
-    )
+    return isinstance(given, str) and Seal(key).holds(given, trace)

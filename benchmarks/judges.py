@@ -97,22 +97,21 @@ def _listens(port: int) -> bool:
 
 
 async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
-    from evalcore.scoring.cache import AnswerSeal
     from evalcore.scoring.chat_model import ChatModel
+    from evalcore.scoring.http_client import HttpClient
     from evalcore.scoring.model_caller import CallLimits
     from evalcore.scoring.opik_model import OpikModel
     from evalcore.scoring.runner import Scorer
-    from streams.http_client import ModelClient
     from streams.redis.score_cache import RedisScoreCache
 
-    wanted, seal = tasks(case), AnswerSeal(b"secret")
-    async with ModelClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
+    wanted = tasks(case)
+    async with HttpClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
         await redis.flushall()
         model: Any = OpikModel(api_base=url, api_key="none") if case.layer == "opik" else ChatModel(client, url)
-        cache = RedisScoreCache(redis, "bench:", 3_600, seal)
+        cache = RedisScoreCache(redis, "bench:", 3_600)
         limits = CallLimits(at_once=AT_ONCE)
         # One call to connect and, for Opik's layer, to import; it is none of those that are measured.
-        await Scorer(model, RedisScoreCache(redis, "first:", 60, seal), limits).score("first", wanted[:1])
+        await Scorer(model, RedisScoreCache(redis, "first:", 60), limits).score("first", wanted[:1])
         found: dict[str, float] = {}
         for name in ("cold", "warm"):
             lag = asyncio.create_task(longest_lag())

@@ -28,11 +28,11 @@ async def scorer_of(
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where the settings name no model. With `words` the cache
     keeps the judges' reasons, too. With `each` equal texts of several items take a call each."""
-    from streams.http_client import ModelClient
+    from evalcore.scoring.http_client import HttpClient
 
     limits, key = call_limits(settings), revealed(settings.model_key)
     async with (
-        ModelClient(limits.at_once, limits.call_seconds) as client,
+        HttpClient(limits.at_once, limits.call_seconds) as client,
         scorer_for(client=client, cache=cache, limits=limits, url=settings.model_url, key=key, words=words) as scorer,
     ):
         if scorer is not None:

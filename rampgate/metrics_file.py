@@ -6,17 +6,13 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 
-from rampgate.registry.file_writer import replace_file
-from rampgate.settings import SettingsError
+from rampgate.files import replace_file
 from streams.metrics import Metrics
 
 _PARTS = ("", "_bucket", "_sum", "_count")
 
 
 def leave(metrics: Metrics, path: Path, *names: str) -> None:
-    """Write the named metrics only: zeros of the others would mix with a worker's figures. Raises SettingsError."""
+    """Write the named metrics only: zeros of the others would mix with a worker's figures. Raises Failure."""
     told = metrics.registry.restricted_registry([f"{name}{part}" for name in names for part in _PARTS])
-    try:
-        replace_file(path, generate_latest(told).decode())
-    except OSError as error:
-        raise SettingsError(f"--metrics-file {path}: can't be written: {error.strerror or error}") from error
+    replace_file(path, generate_latest(told), "--metrics-file")

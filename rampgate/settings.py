@@ -241,8 +241,8 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Seals our headers on dead letters, kept answers of judges and traces of our own calls; without it "
-        "no such trace counts as ours, Redis keeps a key for headers, and answers are sealed with model_key",
+        description="Seals our headers on dead letters, a suite's store, the audit of exports and traces of our own "
+        "calls; without it no such trace counts as ours, and Redis keeps a key for headers",
     )
     seal_key_file: Path | None = None
     registry_ttl_seconds: float = Field(

@@ -17,13 +17,14 @@ from schemas.dead_letters import (
     REPLAY_ID,
     Header,
     Record,
-    Seal,
     attempts_of,
     clean,
     mac_of,
     replay_id_of,
+    sealed_over,
 )
 from schemas.outcomes import Cause
+from schemas.seals import Seal
 
 MAX_ATTEMPTS = 5
 """A record that failed so often is left alone unless told otherwise."""
@@ -118,10 +119,10 @@ def parse_dead_letter(record: Record, seal: Seal | None = None) -> StoredDeadLet
 
     failed_at, topic = number("failed-at"), clean(texts.get("topic", ""))
     attempts, replay_id, mac = attempts_of(record.headers), replay_id_of(record.headers) or "", mac_of(record.headers)
-    sealed = seal is None or seal.holds(mac, topic, record.key, record.value, replay_id, attempts)
+    sealed = seal is None or seal.holds(mac, sealed_over(topic, record.key, record.value, replay_id, attempts))
     if not sealed and seal is not None:
         attempts = 0
-        mac = seal.of(topic, record.key, record.value, replay_id, attempts)
+        mac = seal.of(sealed_over(topic, record.key, record.value, replay_id, attempts)).encode()
     return StoredDeadLetter(
         record,
         _CAUSES.get(texts.get("cause", "")),

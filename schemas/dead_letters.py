@@ -8,13 +8,13 @@ over them and the record's topic, key and value. A seal holds for one record, an
 from __future__ import annotations
 
 import hashlib
-import hmac
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.outcomes import Cause
+from schemas.seals import Seal
 
 PREFIX = "rampgate."
 ATTEMPTS = "rampgate.attempts"
@@ -41,31 +41,6 @@ _NAMESPACE = uuid.UUID("6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")
 Header = tuple[str, bytes | None]
 """Name and content. Kafka allows a header without content."""
 Headers = Sequence[Header]
-
-
-@dataclass(frozen=True)
-class Seal:
-    """Makes and checks seals with one key."""
-
-    key: bytes = field(default=b"", repr=False)
-
-    @property
-    def name(self) -> bytes:
-        """Names the key without telling it, in hexadecimal digits: two processes with one key give one name."""
-        return hmac.new(self.key, b"name", hashlib.sha256).hexdigest().encode()
-
-    def of(self, topic: str, key: bytes | None, value: bytes | None, replay_id: str, attempts: int) -> bytes:
-        """The content of the header, in hexadecimal digits."""
-        made = hmac.new(self.key, digestmod=hashlib.sha256)
-        for part in (topic.encode(), key, value, replay_id.encode(), str(attempts).encode()):
-            made.update(b"-" if part is None else b"%d:" % len(part) + part)
-        return made.hexdigest().encode()
-
-    def holds(
-        self, given: bytes | None, topic: str, key: bytes | None, value: bytes | None, replay_id: str, attempts: int
-    ) -> bool:
-        """Tells whether a header's content is this record's seal; `given` is None without the header."""
-        return given is not None and hmac.compare_digest(given, self.of(topic, key, value, replay_id, attempts))
 
 
 KEYLESS = Seal()
@@ -184,7 +159,7 @@ class DeadLetter:
             "failed-at": str(self.failed_at_ms),
             "stage": self.stage,
             "replay-id": replay_id,
-            "mac": seal.of(record.topic, key, value, replay_id, attempts).decode(),
+            "mac": seal.of(sealed_over(record.topic, key, value, replay_id, attempts)),
         }
         return key, value, kept + [(PREFIX + k, v.encode()) for k, v in ours.items()] + extra
 
@@ -219,8 +194,14 @@ def carried_by(record: Record, seal: Seal) -> tuple[str, int] | None:
     replay_id, attempts = replay_id_of(record.headers), attempts_of(record.headers)
     if replay_id is None:
         return None
-    holds = seal.holds(mac_of(record.headers), record.topic, record.key, record.value, replay_id, attempts)
-    return (replay_id, attempts) if holds else None
+    over = sealed_over(record.topic, record.key, record.value, replay_id, attempts)
+    return (replay_id, attempts) if seal.holds(mac_of(record.headers), over) else None
+
+
+def sealed_over(topic: str, key: bytes | None, value: bytes | None, replay_id: str, attempts: int) -> bytes:
+    """Returns what the header `rampgate.mac` of a record is the seal over."""
+    parts = (topic.encode(), key, value, replay_id.encode(), str(attempts).encode())
+    return b"".join(b"-" if part is None else b"%d:" % len(part) + part for part in parts)
 
 
 def mac_of(headers: Headers | None) -> bytes | None:

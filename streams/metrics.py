@@ -218,19 +218,10 @@ class Metrics(MetricSet):
             "Calls of the judges' model by how they ended, tries included; cached is an answer that needed no call.",
             outcome=JUDGE_ANSWERS,
         )
-        self.judge_answers_refused = self._counter(
-            "rampgate_judge_answers_refused_total",
-            "Judges' answers in Redis without a seal of ours; the model is asked, and its answer takes their place.",
-        )
         self.judged_cut = self._counter(
             "rampgate_judged_cut_total",
             "Questions to a judge of whose turn it was not shown all: RAMPGATE_JUDGED_TOKENS bounds it.",
             judge_id=OPEN,
-        )
-        self.gate_state_refused = self._counter(
-            "rampgate_gate_state_refused_total",
-            "What gates found in Redis without a seal of ours: a frozen sample or draw is made anew, inputs left out.",
-            what=("sample", "draw", "input"),
         )
         self.injection_suspected = self._counter(
             "eval_judge_injection_suspected_total",

@@ -20,8 +20,9 @@ from agents.join.step_data import Report
 from agents.keys import LET_THROUGH
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
-from schemas.dead_letters import KEYLESS, Record, Seal, carried_by, clean
+from schemas.dead_letters import KEYLESS, Record, carried_by, clean
 from schemas.outcomes import Cause
+from schemas.seals import Seal
 from schemas.topics import Topics
 from streams.quarantine import DETAIL, Quarantine
 from streams.retry import Retry

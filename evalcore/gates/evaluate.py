@@ -173,7 +173,7 @@ async def scorer_for(
     if model is not None:
         yield Scorer(model, cache, limits, words=words)
         return
-    from evalcore.scoring.bounded_answer import BoundedClient
+    from evalcore.scoring.http_client import HttpClient
     from evalcore.scoring.opik_model import LITELLM, model_at
 
     given, url = url, url or os.environ.get("RAMPGATE_MODEL_URL")
@@ -187,7 +187,7 @@ async def scorer_for(
         )
     async with AsyncExitStack() as stack:
         if client is None:
-            client = await stack.enter_async_context(BoundedClient(limits.at_once, limits.call_seconds))
+            client = await stack.enter_async_context(HttpClient(limits.at_once, limits.call_seconds))
         yield Scorer(model_at(url, client, key), cache, limits, words=words)
 
 

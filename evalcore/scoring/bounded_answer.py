@@ -1,6 +1,6 @@
 """Reads the answer of a model, a candidate or Opik up to a bound: another's server does not decide what memory we take.
 
-A compressed answer is bounded as it is read and as it is inflated. An edge: it speaks HTTP.
+A compressed answer is bounded as it is read and as it is inflated.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import httpx
 
@@ -63,29 +63,3 @@ def beginning(read: bytes, encoding: str, most: int) -> bytes:
         return zlib.decompressobj(_ZLIB_OR_GZIP).decompress(read, most)
     except zlib.error:
         return b""
-
-
-class BoundedClient:
-    """Posts over httpx, at most `connections` requests at once. Follows no redirects: they would carry prompts and key
-    elsewhere. Raises httpx's errors. The caller closes it."""
-
-    def __init__(self, connections: int, seconds: float) -> None:
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        timeout = httpx.Timeout(seconds)
-        self._client = httpx.AsyncClient(
-            timeout=timeout, limits=limits, follow_redirects=False, headers={"accept-encoding": "gzip"}
-        )
-
-    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> BoundedAnswer:
-        async with self._client.stream("POST", url, content=content, headers=headers) as answer:
-            content = await bounded(answer.aiter_raw(), answer.headers.get("content-encoding", ""))
-            return BoundedAnswer(answer.status_code, answer.headers, content)
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()

@@ -1,12 +1,10 @@
-"""Keeps judges' answers: recent ones in this process, all in a cache that processes share, sealed where others can
-write to it.
+"""Keeps judges' answers: recent ones in this process, all in a cache that processes share.
 
 A repeated or resumed gate makes no call for what is kept (contracts §5). Failures are not kept.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 import time
@@ -32,8 +30,6 @@ LARGEST = 16_384
 """Bytes of a value; what is larger is not kept."""
 NO_WORDS = "answered before; the judge's words are not kept"
 """The reason of an answer that comes from the cache."""
-SEAL_BYTES = 16
-PURPOSE = b"rampgate judge answer\0"
 K = TypeVar("K")
 V = TypeVar("V")
 _Item = tuple[str, str, str, bytes, TraceLayout | None]
@@ -51,27 +47,6 @@ class ScoreCache(Protocol):
         """Keeps the value for the cache's own time. Where the key has a value already, that one stays and is returned,
         so that simultaneous askers use one answer. More than LARGEST bytes are not kept."""
         ...
-
-
-class AnswerSeal:
-    """Seals answers with an installation's secret, and opens those that it sealed. `purpose`: what is sealed, so that
-    nothing passes for something else."""
-
-    def __init__(self, secret: bytes, purpose: bytes = PURPOSE) -> None:
-        self._secret, self._purpose = secret, purpose
-
-    def sealed(self, key: str, answer: bytes) -> bytes:
-        return self._of(key, answer) + answer
-
-    def opened(self, key: str, value: bytes) -> bytes | None:
-        """Returns the answer, or None for what was not sealed with this secret for this key."""
-        seal, answer = value[:SEAL_BYTES], value[SEAL_BYTES:]
-        return answer if hmac.compare_digest(seal, self._of(key, answer)) else None
-
-    def _of(self, key: str, answer: bytes) -> bytes:
-        name = key.encode()
-        said = b"%b%d:%b%b" % (self._purpose, len(name), name, answer)
-        return hmac.digest(self._secret, said, "sha256")[:SEAL_BYTES]
 
 
 class MemoryScoreCache:

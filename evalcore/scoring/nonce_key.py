@@ -3,13 +3,13 @@ environment's, or draws one for this process."""
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 from functools import cache
 from pathlib import Path
 
 from evalcore.scoring.chat_model import model_key
+from schemas.seals import Seal
 from schemas.settings import read_secret
 
 SEAL_KEY = "RAMPGATE_SEAL_KEY"
@@ -22,7 +22,7 @@ def nonce_key(secret: str | None = None) -> bytes:
     also in a file, as the settings have them. With none of them it is this process's own. Raises ValueError where a
     file holds no key."""
     secret = secret or _of_environment()
-    return hmac.digest(secret.encode(), PURPOSE, "sha256") if secret else _own()
+    return Seal(secret.encode()).purpose(PURPOSE).key() if secret else _own()
 
 
 def _of_environment() -> str | None:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import digest
 from rampgate.console import Failure, plain
-from rampgate.registry.file_writer import locked, replace_file
+from rampgate.files import locked, replace_file, writing
 from schemas.calibration_cycle import Cycle, Step
 
 DOCUMENT = "cycle.json"
@@ -95,11 +95,9 @@ def result(cycle: Cycle, name: str) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole, and the folder it is in. Raises Failure."""
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text)
-    except OSError as error:
-        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
 
 
 def folder_of(configs: Path, vertical: str, name: str) -> Folder:

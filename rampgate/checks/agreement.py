@@ -45,7 +45,7 @@ def agreement(
     from evalcore.agreement.check import Bound, check
     from evalcore.agreement.reference import bounds
     from rampgate.checks.score_files import read_ratings
-    from rampgate.registry.file_writer import locked
+    from rampgate.files import locked
 
     if level is not None and thresholds is not None:
         raise Failure("--level: the file of thresholds says each category's level")
@@ -92,7 +92,7 @@ def _enter(
 ) -> dict[str, Any]:
     """Nothing of a round enters before every category of it clears (PF-9 FR-14)."""
     from evalcore.agreement.reference import extended, version
-    from rampgate.registry.file_writer import replace_file
+    from rampgate.files import replace_file
 
     if any(entry["round"] == name for entry in entries):
         raise Failure(

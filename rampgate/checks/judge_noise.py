@@ -22,7 +22,7 @@ from evalcore.scoring.items import Item
 from evalcore.stats.retest import Retest, retest
 from rampgate.asking import asking
 from rampgate.console import Failure, plain
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.settings import Settings
 from schemas.judges import Noise, NoiseFile, ScoreType, judge_id
 

@@ -15,7 +15,7 @@ from evalcore.canaries.suspensions import Suspensions
 from evalcore.registry.judge import Judge
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, run
-from rampgate.registry.file_writer import require_regular
+from rampgate.files import append_file
 from rampgate.settings import Settings
 from schemas.checks.standing import StandingRecord
 from schemas.topics import Topics
@@ -26,12 +26,7 @@ TOPIC = "topic"
 
 def append_standings(path: Path, records: Sequence[StandingRecord]) -> None:
     """Add records to a file. Raises Failure."""
-    try:
-        require_regular(path)
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{one.model_dump_json()}\n" for one in records)
-    except OSError as error:
-        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+    append_file(path, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
 
 
 def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge], today: date) -> dict[str, str]:

@@ -29,7 +29,7 @@ from rampgate.asking import asking
 from rampgate.checks.score_lines import ScoreColumn
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.settings import Settings
 from schemas.counting import counted
 from schemas.judges import judge_id

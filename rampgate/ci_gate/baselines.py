@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from evalcore.gates.baselines import BaselineFile
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 
 
 def read_baselines(path: Path, *, may_be_new: bool) -> BaselineFile:
@@ -32,9 +32,6 @@ def read_baselines(path: Path, *, may_be_new: bool) -> BaselineFile:
 
 
 def write_baselines(path: Path, baselines: BaselineFile) -> None:
-    """Write the file whole or not at all. Raises BadFile."""
-    text = orjson.dumps(baselines.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
-    try:
-        replace_file(path, text)
-    except OSError as error:
-        raise BadFile(f"--baselines {path}: can't be written: {error.strerror or error}") from error
+    """Write the file whole or not at all. Raises Failure."""
+    content = orjson.dumps(baselines.document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    replace_file(path, content, "--baselines")

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import Approval, PullRequest
-from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.chat_model import Client, retry_after
+from evalcore.scoring.http_client import HttpClient
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}", re.ASCII)
@@ -179,5 +179,5 @@ class GitHub:
 
 async def read_pull_request(url: str, token: str | None, repository: str, number: int) -> PullRequest:
     """Return what GitHub says of a pull request. Raises Unavailable and Unauthorized."""
-    async with BoundedClient(1, SECONDS) as client:
+    async with HttpClient(1, SECONDS) as client:
         return await GitHub(client, url, token).read(repository, number)

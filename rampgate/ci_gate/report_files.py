@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
+from rampgate.files import append_file, replace_file, writable
 from rampgate.metrics_file import leave
-from rampgate.registry.file_writer import writable
 from streams.metrics import Metrics, gate_decided, scores_given
 
 METRICS = (
@@ -44,11 +44,15 @@ class Reports:
         yield from (("junit", self.junit), ("markdown", self.markdown), ("html", self.html), ("scores", self.scores))
 
     def write(self, outcome: GateRun) -> None:
-        """Write every report that was asked for. Raises Failure, SettingsError."""
-        _write("junit", self.junit, "wb", lambda: junit(outcome))
-        _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
-        _write("html", self.html, "wb", lambda: page(outcome).encode())
-        _write("scores", self.scores, "wb", lambda: b"".join(score_lines(outcome)))
+        """Write every report that was asked for. Raises Failure."""
+        if self.junit is not None:
+            replace_file(self.junit, junit(outcome), "--junit")
+        if self.markdown is not None:
+            append_file(self.markdown, markdown(outcome).encode(), "--markdown")
+        if self.html is not None:
+            replace_file(self.html, page(outcome), "--html")
+        if self.scores is not None:
+            replace_file(self.scores, b"".join(score_lines(outcome)), "--scores")
         if self.metrics is not None:
             leave(_observed(outcome), self.metrics, *METRICS)
 
@@ -69,16 +73,6 @@ def _score(answer: Answer) -> float | str | None:
     if isinstance(answer, Scored):
         return answer.value
     return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
-
-
-def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -> None:
-    if path is None:
-        return
-    try:
-        with path.open(mode) as file:
-            file.write(made())
-    except OSError as error:
-        raise Failure(f"--{flag} {path}: can't be written: {error.strerror or error}") from error
 
 
 def _observed(outcome: GateRun) -> Metrics:

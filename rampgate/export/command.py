@@ -17,7 +17,7 @@ from rampgate.export.audited import audited, audited_pairs, record
 from rampgate.export.chains import Chains
 from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
-from rampgate.export.verification import ExportAudit, key_of
+from rampgate.export.verification import ExportAudit, seal_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
 from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
@@ -99,7 +99,7 @@ class _Export:
         async with self.target() as written:
             producer = Producer(make_access(settings))
             topic = Topics(settings.topic_prefix, settings.audit_topic).audit
-            audit = ExportAudit(producer, topic, self.clock, key_of(settings), [written.record])
+            audit = ExportAudit(producer, topic, self.clock, seal_of(settings), [written.record])
             try:
                 if limit is None or written.lines < limit:
                     async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:

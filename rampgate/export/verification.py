@@ -7,7 +7,6 @@ the number of pages and the hash of all bytes. So none can be left out, changed 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from agents.ports import Unavailable
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import make_access
+from schemas.seals import Seal
 from schemas.topics import Topics
 from streams.kafka.reading import records_now
 from streams.queries.audit import Audit
@@ -27,22 +27,23 @@ from streams.queries.audit import Audit
 HMAC, PREVIOUS = "hmac", "previous"
 
 
-def key_of(settings: Settings) -> bytes:
-    """The key of the HMAC; empty without a seal key, and then there is none."""
-    return (revealed(settings.seal_key) or "").encode()
+def seal_of(settings: Settings) -> Seal | None:
+    """The seal of the records; None without a seal key, and then there is none."""
+    key = revealed(settings.seal_key)
+    return Seal(key.encode()).purpose(b"rampgate export\0") if key else None
 
 
 @dataclass(frozen=True)
 class ExportAudit(Audit):
     """The audit of one export. `last` holds the hash of its last record, empty before the first."""
 
-    key: bytes = b""
+    seal: Seal | None = None
     last: list[str] = field(default_factory=lambda: [""])
 
     async def send(self, record: dict[str, Any]) -> None:
         chained = {**record, "query": {**record["query"], PREVIOUS: self.last[0]}}
-        if self.key:
-            chained["query"][HMAC] = _hmac(self.key, chained)
+        if self.seal is not None:
+            chained["query"][HMAC] = self.seal.of(_sealed(chained))
         await super().send(chained)
         self.last[0] = _hash(chained)
 
@@ -50,7 +51,7 @@ class ExportAudit(Audit):
 def verify_export(settings: Settings, file: Path, *, as_json: bool) -> int:
     """Say whether the audit's chain is whole and of this file, and return the exit code: 1 where it is not. Raises
     Failure."""
-    if not (key := key_of(settings)):
+    if (seal := seal_of(settings)) is None:
         raise Failure("--verify: needs the seal key by which exports are audited: RAMPGATE_SEAL_KEY_FILE")
     try:
         with file.open("rb") as opened:
@@ -61,7 +62,7 @@ def verify_export(settings: Settings, file: Path, *, as_json: bool) -> int:
     except Unavailable as error:
         raise Failure(str(error)) from error
     ends = [one for one in records.values() if one["query"].get("sha256") == sha256]
-    found = [(_wrong(one, records, key), one) for one in ends]
+    found = [(_wrong(one, records, seal), one) for one in ends]
     wrong, end = min(found, key=lambda one: one[0], default=("no record tells of an export with these bytes", {}))
     asked = end.get("query", {})
     told = {name: asked.get(name) for name in ("export", "pages", "lines")}
@@ -87,11 +88,11 @@ async def _records(settings: Settings) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _wrong(end: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]], key: bytes) -> str:
+def _wrong(end: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]], seal: Seal) -> str:
     """Why the chain that ends there is not whole; empty where it is."""
     export, page = end["query"].get("export"), end["query"].get("pages")
     record, expected = end, None
-    while hmac.compare_digest(str(record["query"].get(HMAC)), _hmac(key, record)):
+    while seal.holds(str(record["query"].get(HMAC)), _sealed(record)):
         asked = record["query"]
         if (asked.get("export"), asked.get("page")) != (export, expected):
             return f"a record stands in the place of page {expected}"
@@ -108,7 +109,6 @@ def _hash(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _hmac(key: bytes, record: Mapping[str, Any]) -> str:
+def _sealed(record: Mapping[str, Any]) -> bytes:
     query = {name: value for name, value in record["query"].items() if name != HMAC}
-    content = orjson.dumps({**record, "query": query}, option=orjson.OPT_SORT_KEYS)
-    return hmac.new(key, b"rampgate export\0" + content, "sha256").hexdigest()
+    return orjson.dumps({**record, "query": query}, option=orjson.OPT_SORT_KEYS)

@@ -20,7 +20,7 @@ import orjson
 
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from rampgate.export.lines import encoded
-from rampgate.registry.file_writer import replacing
+from rampgate.files import replacing
 from rampgate.unfinished import Unfinished, unfinished
 
 PAGES: Final = "pages"

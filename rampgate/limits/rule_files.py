@@ -24,7 +24,7 @@ from evalcore.yaml.editing import NotEditable, edited
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Parsed
 from rampgate.console import Failure, plain
-from rampgate.registry.file_writer import replacing
+from rampgate.files import replacing, writing
 from rampgate.registry.view import require_vertical
 from schemas.judges import BaselineSource, Milestone, Provenance, Score, Thresholds, VerticalRuleFile, judge_id
 
@@ -152,17 +152,13 @@ def write_limits(configs: Path, vertical: str, limits: Sequence[NewLimits], *, w
 
 def put(changes: Iterable[FileChange]) -> None:
     """Replaces the files, each whole, and none where one can't be written. Raises Failure."""
-    place = Path()
-    try:
-        with ExitStack() as stack:
-            for change in changes:
-                place = change.path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(replacing(place))
-                file.write(change.after)
-                file.flush()
-    except OSError as error:
-        raise Failure(f"{place}: can't be written: {error.strerror or error}") from error
+    with ExitStack() as stack:
+        for change in changes:
+            stack.enter_context(writing(change.path))
+            change.path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(replacing(change.path))
+            file.write(change.after)
+            file.flush()
 
 
 def _changed(tree: Tree, files: RegistryFiles, vertical: str, new: NewLimits) -> tuple[str, FileChange | None]:

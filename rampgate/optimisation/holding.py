@@ -17,7 +17,7 @@ from pathlib import Path
 from evalcore.optimisation.measuring import Outcome
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
-from rampgate.registry.file_writer import locked, replace_file
+from rampgate.files import locked, replace_file, writing
 
 LEDGER = "ledger.jsonl"
 PLACE = ".answers"
@@ -58,7 +58,7 @@ class Holding:
     def alone(self) -> Iterator[None]:
         """No other run works in the folder meanwhile: two could exceed the week's cap together. Raises Failure, and
         BadFile for a log that can't be read."""
-        try:
+        with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             aside = self._inside(self.folder / PLACE)
             aside.mkdir(exist_ok=True)
@@ -67,8 +67,6 @@ class Holding:
             with locked(aside):
                 self._log = self._read()
                 yield
-        except OSError as error:
-            raise Failure(f"{self.folder}: can't be written: {error.strerror or error}") from error
 
     def known(self, prompt_hash: str) -> Decided | None:
         """What became last of this agent's prompt; None where it is new."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rampgate.console import Failure, json_text
-from rampgate.registry.file_writer import replace_file, require_regular, writable
+from rampgate.files import append_file, replace_file, writable
 from rampgate.report.html import html
 from rampgate.report.junit import of_report
 from rampgate.report.markdown import markdown
@@ -33,18 +32,12 @@ def write_all(paths: Sequence[Path], report: Report, document: Any = None) -> No
 def write(path: Path, report: Report, document: Any = None) -> None:
     """Write the report: `.html` a page, `.xml` JUnit, `.json` the `document` of `--json`. A file of any other name gets
     Markdown at its end, as a job's summary does. Raises Failure."""
-    try:
-        require_regular(path)
-        kind = path.suffix.lower()
-        if kind in PAGES:
-            replace_file(path, html(report))
-        elif kind == ".xml":
-            replace_file(path, of_report(report).decode())
-        elif kind == ".json" and document is not None:
-            replace_file(path, json_text(document))
-        else:
-            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            with os.fdopen(file, "wb") as opened:
-                opened.write(markdown(report).encode())
-    except OSError as error:
-        raise Failure(f"--report {path}: can't be written: {error.strerror or error}") from error
+    kind = path.suffix.lower()
+    if kind in PAGES:
+        replace_file(path, html(report), "--report")
+    elif kind == ".xml":
+        replace_file(path, of_report(report), "--report")
+    elif kind == ".json" and document is not None:
+        replace_file(path, json_text(document), "--report")
+    else:
+        append_file(path, markdown(report).encode(), "--report")

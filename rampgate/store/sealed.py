@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from agents.ports import Unavailable
-from evalcore.scoring.cache import AnswerSeal
 from rampgate.store.shelf import Shelf
+from schemas.seals import Seal
 
 UNSIGNED: Final = b"rampgate suite without a secret"
 
@@ -33,7 +33,7 @@ class SealedStore:
     def kind(self, name: str, largest: int, *, lasting: bool = False) -> Kept:
         """Returns the values of one kind, each of `largest` bytes at most. Lasting ones can be listed, and stay longest
         where a store forgets."""
-        seal = AnswerSeal(self._secret, b"rampgate suite " + name.encode() + b"\0")
+        seal = Seal(self._secret).purpose(b"rampgate suite " + name.encode() + b"\0")
         return Kept(self, self._shelf, name, seal, largest, lasting)
 
     async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
@@ -60,9 +60,7 @@ class SealedStore:
 class Kept:
     """Values of one kind in a store (evalcore.scoring's `ScoreCache`, among others)."""
 
-    def __init__(
-        self, store: SealedStore, shelf: Shelf, name: str, seal: AnswerSeal, largest: int, lasting: bool
-    ) -> None:
+    def __init__(self, store: SealedStore, shelf: Shelf, name: str, seal: Seal, largest: int, lasting: bool) -> None:
         self._store, self._shelf, self._name = store, shelf, name
         self._seal, self._largest, self._lasting = seal, largest, lasting
 

@@ -20,9 +20,9 @@ from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json, run
+from rampgate.files import replacing
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
-from rampgate.registry.file_writer import replacing
 from rampgate.report.files import check_paths
 from rampgate.report.github import annotation
 from rampgate.store.sealed import SealedStore

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
-
-import structlog
 
 from agents.gates.ports import GatePorts, Scoring
 from agents.gates.scoring import JudgeScoring
@@ -18,60 +14,32 @@ from agents.ports import Ports
 from agents.ramp_steps import RampAnswers, RampCounting
 from evalcore import reloading
 from evalcore.canaries.suspensions import Suspensions
-from evalcore.scoring.cache import AnswerSeal
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.judging import call_limits
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.metrics import observed
-from rampgate.settings import Settings, revealed
+from rampgate.settings import revealed
 from rampgate.wiring import Parts
-from schemas.dead_letters import Sealing as InstallationSealing
-from schemas.settings import is_loopback
 from streams.app import Consumption
-from streams.gates.candidate import CandidateAnswers, Sealing
+from streams.gates.candidate import CandidateAnswers
 from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
-from streams.http_client import ModelClient
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
-from streams.redis.score_cache import RedisScoreCache, shared_seal
+from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state_completeness import StateCompleteness
 
-log = structlog.get_logger(__name__)
 LISTED = 100
 CANDIDATE_CALLS = 64
 """Calls to candidates at once, by all gates of a worker; `sample.candidate.at_once` of the manifest limits one gate."""
-OUTPUT, INPUT = b"rampgate candidate answer\0", b"rampgate production input\0"
-"""What seals are for."""
 CANDIDATE_SECONDS = 600.0
 """A client's limit on one call; the manifest allows less."""
-
-
-def answer_seal(settings: Settings) -> AnswerSeal:
-    """Seals kept answers with a secret that all workers of an installation have, and Redis has not: the seal key, else
-    the judges' model key. Without one a worker trusts only what it has kept itself, and says so; loudly where others'
-    calls cost."""
-    secret = revealed(settings.seal_key or settings.model_key)
-    if secret is not None:
-        return AnswerSeal(secret.encode())
-    local = is_loopback(urlsplit(settings.model_url or "").hostname or "")
-    (log.info if local else log.warning)(
-        "judge_answers_not_shared",
-        reason="no secret seals them, so a worker asks the model for what others kept, and what it kept before",
-        remedy="RAMPGATE_SEAL_KEY, the same on all workers",
-    )
-    return AnswerSeal(secrets.token_bytes())
-
-
-def kept_seal(settings: Settings, installation: InstallationSealing, purpose: bytes) -> Sealing:
-    """Seals what gates keep and can't ask for again, so each worker has to know it: with the secret of `answer_seal`,
-    else with the installation's, which is in Redis and shuts out only who can't read there."""
-    return shared_seal(revealed(settings.seal_key or settings.model_key), installation, purpose)
 
 
 def _versions() -> dict[str, str]:
@@ -86,8 +54,8 @@ class Gates:
     def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
         """`scoring` None: as the settings say."""
         self.parts = parts
-        self._client: ModelClient | None = None
-        self._candidates = ModelClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
+        self._client: HttpClient | None = None
+        self._candidates = HttpClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
         self.scorer: Scorer | None = None
         if scoring is None:
             scoring = self._by_settings()
@@ -117,18 +85,9 @@ class Gates:
         in_opik = self.parts.opik.traces.get
         traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.guard)
         key = revealed(settings.candidate_key)
-        outputs, inputs = (kept_seal(settings, self.parts.sealing, purpose) for purpose in (OUTPUT, INPUT))
-        answers = CandidateAnswers(
-            self._candidates, key, ports.store, policy, clock, outputs, settings.candidate_refusal
-        )
+        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock, settings.candidate_refusal)
         datasets = partial(read_whole, settings, verticals=verticals)
-        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers, inputs, self._state_refused)
-
-    def _state_refused(self, what: str) -> None:
-        log.warning(
-            "gate_state_refused", what=what, reason="it is in Redis without a seal of ours, and decides nothing"
-        )
-        self.parts.metrics.gate_state_refused.labels(what).inc()
+        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers)
 
     def _checks_read(self, known: Suspensions) -> None:
         serving = _versions()
@@ -148,12 +107,9 @@ class Gates:
             return JudgeScoring(None, events, self.parts.clock)
         key = revealed(settings.model_key)
         limits = call_limits(settings)
-        self._client = ModelClient(limits.at_once, limits.call_seconds)
+        self._client = HttpClient(limits.at_once, limits.call_seconds)
         model = model_at(settings.model_url, self._client, key)
-        refused = self.parts.metrics.judge_answers_refused.inc
-        cache = RedisScoreCache(
-            store.redis, store.prefix, settings.judge_answer_seconds, answer_seal(settings), refused
-        )
+        cache = RedisScoreCache(store.redis, store.prefix, settings.judge_answer_seconds)
         answers = JudgeAnswers(self.parts.metrics)
         self.scorer = Scorer(
             model,

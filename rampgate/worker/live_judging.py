@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 
-import httpx
 import structlog
 
 from agents.live.balance import Balance, End, Whose
 from agents.live.judging import NAME, Judged, LiveJudging
 from evalcore.gates.regression import Event, Kind, Response, WatchLimits
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.runner import Scorer
 from rampgate.registry.metrics import observed
 from rampgate.settings import Settings, revealed
@@ -28,6 +27,8 @@ from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.metrics import Metrics
 
 log = structlog.get_logger(__name__)
+ALERTS = 8, 30.0
+"""Connections of the notifiers' client, and seconds."""
 GROUP = "-live"
 """Ends the name of the consumer group: live judging commits offsets of its own."""
 
@@ -43,25 +44,7 @@ def channels_of(settings: Settings) -> Channels:
     )
 
 
-class AlertClient:
-    """The notifiers' HTTP client, made at the first call and in a thread: httpx imports and reads much for one."""
-
-    def __init__(self) -> None:
-        self._making = asyncio.Lock()
-        self._made: httpx.AsyncClient | None = None
-
-    async def __call__(self) -> httpx.AsyncClient:
-        async with self._making:
-            if self._made is None:
-                self._made = await asyncio.to_thread(partial(httpx.AsyncClient, follow_redirects=False))
-            return self._made
-
-    async def close(self) -> None:
-        if self._made is not None:
-            await self._made.aclose()
-
-
-def make_notifier(parts: Parts, client: AlertClient) -> Notifier:
+def make_notifier(parts: Parts, client: HttpClient) -> Notifier:
     """The caller closes `client`."""
 
     def observe(delivered: bool) -> None:
@@ -84,7 +67,7 @@ def watch_limits(settings: Settings) -> WatchLimits:
     )
 
 
-def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool]) -> RegressionWatch:
+def make_watch(parts: Parts, client: HttpClient, replaying: Callable[[], bool]) -> RegressionWatch:
     """The watch over live scores. The caller closes the notifiers' `client`."""
     settings = parts.settings
     responder = Responder(
@@ -146,7 +129,7 @@ class LiveJudges:
         self._parts, self._scorer = parts, scorer
         self.consumer: DelayedConsumer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._client = AlertClient()
+        self._client = HttpClient(*ALERTS)
 
     def start(self, replaying: Callable[[], bool]) -> None:
         parts, settings = self._parts, self._parts.settings
@@ -189,7 +172,7 @@ class LiveJudges:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._client.close()
+        await self._client.aclose()
 
     def _observe(self, judged: Judged) -> None:
         for outcome in judged.outcomes():

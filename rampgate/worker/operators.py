@@ -12,10 +12,11 @@ import structlog
 
 from evalcore import reloading
 from evalcore.inversion.users import UserSignal, UserTurn, Week
+from evalcore.scoring.http_client import HttpClient
 from rampgate.registry.metrics import observed
 from rampgate.user_turns import read_turns
 from rampgate.wiring import Parts
-from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier, make_watch, triage_log
+from rampgate.worker.live_judging import ALERTS, channels_of, make_notifier, make_watch, triage_log
 from schemas.checks.triage import TriageItem
 from streams.alerts.evaluations import EvaluationResponses
 from streams.alerts.notifiers import Address, Notifier
@@ -42,7 +43,7 @@ class Operators:
         self.consumer: DelayedConsumer | None = None
         self._watch: RegressionWatch | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._client = AlertClient()
+        self._client = HttpClient(*ALERTS)
 
     def start(self) -> None:
         parts, settings = self._parts, self._parts.settings
@@ -80,7 +81,7 @@ class Operators:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._watch is not None:
             await self._watch.close()
-        await self._client.close()
+        await self._client.aclose()
 
     def _observe(self, items: Collection[TriageItem], late: Collection[TriageItem]) -> None:
         self._parts.metrics.observe_triage([item.state for item in items], len(late))

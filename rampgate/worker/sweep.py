@@ -14,9 +14,9 @@ from prometheus_client import generate_latest
 
 from agents.ports import Unavailable
 from evalcore import reloading
+from rampgate.files import replace_file
 from rampgate.http.scrape import Scrape
 from rampgate.queries import Queries
-from rampgate.registry.file_writer import replace_file
 from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import orjson
 import structlog
 
-from evalcore.scoring.chat_model import retry_after
+from evalcore.scoring.bounded_answer import TooLong
+from evalcore.scoring.chat_model import Client, retry_after
 from schemas.foreign_words import LONGEST_READ, foreign_words
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
@@ -44,10 +46,10 @@ def grafana(url: str, token: str) -> Address:
 
 class Notifier:
     """Posts messages: each has `seconds` in all and `timeout` for one try. `observe` is told whether a message was
-    delivered. `client` returns the HTTP client, which must follow no redirects; the caller closes it."""
+    delivered. The caller closes the client."""
 
     def __init__(
-        self, client: Callable[[], Awaitable[httpx.AsyncClient]], *,
+        self, client: Client, *,
         tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
         first_pause: float = 0.5, observe: Callable[[bool], None] = lambda delivered: None,
     ) -> None:  # fmt: skip
@@ -79,26 +81,17 @@ class Notifier:
     async def _try(self, address: Address, body: Mapping[str, Any]) -> None:
         """Post once. Raises TryAgain where a repetition may help, else Undelivered."""
         try:
-            client = await self._client()
-            async with client.stream(
-                "POST", address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout
-            ) as answer:
-                if answer.is_success:
-                    return
-                said = await head(answer)
+            async with asyncio.timeout(self._timeout):
+                headers = {"content-type": "application/json", **address.headers}
+                answer = await self._client.post(address.url, content=orjson.dumps(dict(body)), headers=headers)
+        except TooLong:
+            return  # it is delivered, whatever else is answered
         except (httpx.HTTPError, OSError) as error:
             raise TryAgain(type(error).__name__) from None  # the error's own text may name the path
+        if 200 <= answer.status_code < 300:
+            return
+        said = answer.content[:LONGEST_READ].decode(errors="replace")
         why = f"{answer.status_code} {foreign_words(said)}".rstrip()
         if answer.status_code in RETRIED_STATUSES:
             raise TryAgain(why, retry_after(answer.headers))
         raise Undelivered(why)
-
-
-async def head(answer: httpx.Response) -> str:
-    """The beginning of an answer's text. No more is read, however much is sent."""
-    read = b""
-    async for part in answer.aiter_raw(LONGEST_READ):
-        read += part
-        if len(read) >= LONGEST_READ:
-            break
-    return read[:LONGEST_READ].decode(errors="replace")

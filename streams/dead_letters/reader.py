@@ -11,8 +11,9 @@ from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
-from schemas.dead_letters import Record, Seal
+from schemas.dead_letters import Record
 from schemas.outcomes import Cause
+from schemas.seals import Seal
 from schemas.settings import KafkaAccess
 from streams.kafka.client import make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of

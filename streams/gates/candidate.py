@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import httpx
 import orjson
 
-from agents.keys import CANDIDATE_ANSWER, Key
+from agents.keys import CANDIDATE_ANSWER, KEPT_FORM, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
 from evalcore.nesting import TOO_DEEP, too_deep
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.items import identity
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
@@ -122,7 +123,7 @@ async def asking_candidate(
     """Yields what gives the candidate's answers by the items' ids. Each is asked for when it is waited for, as long as
     the context lasts; none is kept. `beside` is sent with each item."""
     limits = limits or CandidateLimits()
-    client = BoundedClient(limits.at_once, limits.seconds)
+    client = HttpClient(limits.at_once, limits.seconds)
     answer = CandidateClient(client, url, key, limits, beside).answer
     try:
         yield lambda items: {
@@ -132,29 +133,16 @@ async def asking_candidate(
         await client.aclose()
 
 
-class Seal(Protocol):
-    """Seals what is kept in Redis for gates, and opens what it has sealed: whoever can write there must not move a
-    verdict. See `streams.redis.score_cache.AnswerSeal`."""
-
-    def sealed(self, key: str, answer: bytes) -> bytes: ...
-    def opened(self, key: str, value: bytes) -> bytes | None: ...
-
-
-Sealing = Callable[[], Awaitable[Seal]]
-"""Gives the seal. Raises Unavailable."""
-
-
 class CandidateAnswers:
-    """Candidates' answers for gates on the stream, each asked for once and kept in Redis under a seal; without a valid
-    one it is asked for again. `key` is sent as a bearer token. `refusal` says why an address may not be asked, None
-    where it may. The caller closes the client."""
+    """Candidates' answers for gates on the stream, each asked for once and kept in Redis. `key` is sent as a bearer
+    token. `refusal` says why an address may not be asked, None where it may. The caller closes the client."""
 
     def __init__(
-        self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock, sealing: Sealing,
+        self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock,
         refusal: Callable[[str], str | None] = lambda url: None,
     ) -> None:  # fmt: skip
         self._client, self._key, self._refusal = client, key, refusal
-        self._store, self._policy, self._clock, self._sealing = store, policy, clock, sealing
+        self._store, self._policy, self._clock = store, policy, clock
 
     async def to(
         self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
@@ -171,9 +159,7 @@ class CandidateAnswers:
             return [Failed(f"{who}: not asked: {refused}")] * len(items)
         keys = [_key(url, step, item) for item in items]
         known = [key for key in keys if key is not None]
-        seal = await self._sealing()
-        found = zip(known, await self._store.read(known), strict=True)
-        held = {key: seal.opened(key, value) for key, value in found}
+        held = dict(zip(known, await self._store.read(known), strict=True))
         limits = CandidateLimits(endpoint.at_once, float(endpoint.seconds), endpoint.tries)
         candidate = CandidateClient(self._client, url, self._key, limits)
 
@@ -181,7 +167,7 @@ class CandidateAnswers:
             answer = await candidate.answer(item)
             if isinstance(answer, Failed):
                 return Failed(f"{who}: {answer.why}")
-            await self._keep(seal, key, answer)
+            await self._keep(key, answer)
             return answer
 
         return [
@@ -189,19 +175,19 @@ class CandidateAnswers:
             for item, key in zip(items, keys, strict=True)
         ]
 
-    async def _keep(self, seal: Seal, key: Key | None, answer: Mapping[str, Any]) -> None:
+    async def _keep(self, key: Key | None, answer: Mapping[str, Any]) -> None:
         """Keep the answer if that is possible; otherwise a gate that is resumed asks again."""
         with suppress(Unavailable, orjson.JSONEncodeError):
             content = orjson.dumps(answer)
             if key is not None and len(content) <= LARGEST_KEPT:
                 until = self._clock.now_ms() + self._policy.lookback
-                await self._store.apply(Change(sets={key: (seal.sealed(key, content), until)}))
+                await self._store.apply(Change(sets={key: (content, until)}))
 
 
 def _key(url: str, step: RampStep, item: Mapping[str, Any]) -> Key | None:
     """The key of all that the answer depends on, the version too, since an address may serve whatever version runs
     there; None where the item is nested too deep to be hashed."""
-    question = [url, step.agent_id, step.agent_version, item.get("input"), item.get("metadata")]
+    question = [KEPT_FORM, url, step.agent_id, step.agent_version, item.get("input"), item.get("metadata")]
     try:
         text = orjson.dumps(question, default=str, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:

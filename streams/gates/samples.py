@@ -3,8 +3,7 @@ on where it has too few traces of its own (PC5 §5.5).
 
 A sample is drawn once and frozen in Redis, so a gate that is resumed looks at the same items: datasets at the
 manifest's version, the same traces, and the candidate's answers as they came. When Redis is emptied before the verdict,
-the traces are drawn anew from the pools, which are rebuilt from their topic. Whoever can write to Redis must not
-choose a sample: samples, draws and inputs are sealed; what has no valid seal is told of, and decides nothing.
+the traces are drawn again from the pools, which are rebuilt from their topic.
 
 In reading order: `PooledTraces` draws traces and reads them back, `ProductionInputs` keeps what went into traces of
 production, `FrozenSamples` puts both together with the datasets.
@@ -30,7 +29,7 @@ from agents.codec import loads
 from agents.gates.ports import Item, Sample
 from agents.join.step import until_recorded
 from agents.join.turn import decode_turn
-from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, names_of, turn_keys
+from agents.keys import FROZEN_SAMPLE, KEPT_FORM, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, names_of, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
 from evalcore.gates.composition import (
@@ -58,7 +57,7 @@ from schemas.judges import Milestone
 from schemas.manifests import Dataset, GateDefaults
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts, TrafficFacts
-from streams.gates.candidate import CandidateAnswers, Seal, Sealing
+from streams.gates.candidate import CandidateAnswers
 from streams.gates.traffic import Scope, Window, read_window
 
 OPIK_LOOKUPS_AT_ONCE = 16
@@ -149,65 +148,46 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     return SampledTrace(pooled, content, hashlib.blake2b(record.value, digest_size=16).digest())
 
 
-SEALED = 3
-"""Tells sealed samples, draws and inputs from those of releases before, which would all count as forged."""
 _TRAFFIC = TypeAdapter(TrafficFacts)
-Refused = Callable[[str], None]
-"""Is told what in Redis had no valid seal: a sample, a draw or an input."""
-
-
-def _opened(seal: Seal, key: Key, held: bytes, what: str, refused: Refused) -> bytes:
-    """What was sealed; empty where nothing is held, or what nobody of ours has sealed."""
-    content = seal.opened(key, held) if held else b""
-    if content is None:
-        refused(what)
-    return content or b""
 
 
 class ProductionInputs:
     """Inputs of production that versions of an agent are run on where they have too few traces of their own.
 
     They are drawn once for `sample.refresh_seconds`, so that versions that ask within that time are run on the same
-    inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it;
-    what has no valid seal is gone, and a draw without one is made anew. Raises Unavailable.
+    inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it.
+    Raises Unavailable.
     """
 
-    def __init__(
-        self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock, sealing: Sealing, refused: Refused
-    ) -> None:
+    def __init__(self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
-        self._sealing, self._refused = sealing, refused
 
     async def drawn(self, step: RampStep, milestone: Milestone, registry: Registry, size: int) -> list[bytes]:
         """At most `size` ids of traces of any version, in the order in which they are used. While there are fewer,
         later draws append theirs; earlier ones keep their place."""
         now, refresh = self._clock.now_ms(), registry.sample.refresh_seconds * 1000
         epoch = now // refresh
-        drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch, SEALED]
+        drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch, KEPT_FORM]
         key = PRODUCTION_DRAW.key(hashlib.sha256(orjson.dumps(drawn_for)).hexdigest()[:32])
         expires = (epoch + 1) * refresh + self._policy.lookback
 
         async def attempt() -> list[bytes] | None:
-            (held,), seal = await self._store.read([key]), await self._sealing()
-            earlier = _opened(seal, key, held, "draw", self._refused)
-            known = [earlier[at : at + 16] for at in range(0, len(earlier), 16)]
+            (held,) = await self._store.read([key])
+            known = [held[at : at + 16] for at in range(0, len(held), 16)]
             new = await self._new(step, milestone, registry, size, known) if len(known) < size else {}
             if not new:
                 return known[:size]
-            ids = seal.sealed(key, earlier + b"".join(new))
-            change = Change(checks={key: held}, sets={key: (ids, expires)})
+            change = Change(checks={key: held}, sets={key: (held + b"".join(new), expires)})
             for trace, content in new.items():
-                change.sets[_input_key(trace)] = (seal.sealed(_input_key(trace), content), expires)
+                change.sets[_input_key(trace)] = (content, expires)
             return None if await self._store.apply(change) else [*known, *new]
 
         return await until_recorded(attempt)
 
     async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
         """What went into each trace, in order; None for what is gone."""
-        seal, keys = await self._sealing(), [_input_key(trace) for trace in traces]
-        held = zip(keys, await self._store.read(keys), strict=True)
-        found = [_opened(seal, key, value, "input", self._refused) for key, value in held]
-        return [orjson.loads(raw) if raw else None for raw in found]
+        held = await self._store.read([_input_key(trace) for trace in traces])
+        return [orjson.loads(raw) if raw else None for raw in held]
 
     async def _new(
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
@@ -257,16 +237,13 @@ class FrozenSamples:
         clock: Clock,
         datasets: Datasets,
         answers: CandidateAnswers,
-        sealing: Sealing,
-        refused: Refused = lambda what: None,
     ) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
         self._datasets, self._answers = datasets, answers
-        self._sealing, self._refused = sealing, refused
-        self._inputs = ProductionInputs(store, traces, policy, clock, sealing, refused)
+        self._inputs = ProductionInputs(store, traces, policy, clock)
 
     async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
-        asked = hashlib.sha256(b"%d " % SEALED + request.body.encode())
+        asked = hashlib.sha256(b"%d " % KEPT_FORM + request.body.encode())
         key = FROZEN_SAMPLE.key(milestone, asked.hexdigest()[:32])
         drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
@@ -297,10 +274,9 @@ class FrozenSamples:
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[Any, list[SampledTrace]]:
         """What is frozen, and its traces."""
-        (held,), seal = await self._store.read([key]), await self._sealing()
-        content = _opened(seal, key, held, "sample", self._refused)
+        (content,) = await self._store.read([key])
         if not content:
-            content, traces = await self._freeze(key, held, seal, step, milestone, registry)
+            content, traces = await self._freeze(key, step, milestone, registry)
             if traces is not None:
                 return orjson.loads(content), traces
         drawn = orjson.loads(content)
@@ -308,10 +284,9 @@ class FrozenSamples:
         return drawn, await self._traces.read(members, _scope(step, drawn["scope"]))
 
     async def _freeze(
-        self, key: Key, held: bytes, seal: Seal, step: RampStep, milestone: Milestone, registry: Registry
+        self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[SampledTrace] | None]:
-        """Draw, and keep in the place of what is held. The traces are None where another worker froze its sample first:
-        that one holds."""
+        """Draw, and keep. The traces are None where another worker froze its sample first: that one holds."""
         now, sample = self._clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
         scope = _scope(step, sample.scope)
@@ -335,11 +310,10 @@ class FrozenSamples:
             }
         )
         expires = now + self._policy.lookback
-        change = Change(checks={key: held}, sets={key: (seal.sealed(key, content), expires)})
+        change = Change(checks={key: b""}, sets={key: (content, expires)})
         if not await self._store.apply(change):
             return content, traces
-        (held,) = await self._store.read([key])
-        theirs = _opened(seal, key, held, "sample", self._refused)
+        (theirs,) = await self._store.read([key])
         return (theirs, None) if theirs else (content, traces)
 
     async def _account(

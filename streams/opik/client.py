@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import httpx
 import msgspec
 import orjson
 import structlog
 
 from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
-from evalcore.scoring.bounded_answer import TooLong, beginning, bounded
+from evalcore.scoring.bounded_answer import TooLong
+from evalcore.scoring.http_client import HttpClient
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
-from streams.http_client import open_session, way_to
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
@@ -35,9 +35,6 @@ MOST = 1_000
 """Scores in one request."""
 LONGEST_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer, as they are sent and once inflated: some ten times a full page of a search."""
-LONGEST_ERROR = 65_536
-"""Bytes of an error; a longer one is cut off."""
-PIECE = 65_536
 LONGEST_PAUSE = 60.0
 """Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
 _encode = msgspec.json.Encoder().encode
@@ -71,14 +68,12 @@ class OpikClient:
         address = httpx.URL(url)
         login = address.username, address.password
         root = str(address.copy_with(username="", password="") if any(login) else address).rstrip("/")
-        self._root, self._seconds = f"{root}/v1/private/", timeout
+        self._root = f"{root}/v1/private/"
         self._headers = {"Comet-Workspace": workspace} | ({} if api_key is None else {"Authorization": api_key})
         if any(login):
             # A login in the URL takes the place of the key, as in Opik's own client; aiohttp refuses both together.
-            self._headers["Authorization"] = aiohttp.BasicAuth(*login).encode()
-        self._connections = connections
-        self._way: Mapping[str, Any] = {}
-        self._session: aiohttp.ClientSession | None = None
+            self._headers["Authorization"] = f"Basic {b64encode(':'.join(login).encode('latin1')).decode()}"
+        self._http = HttpClient(connections, timeout, LONGEST_ANSWER)
 
     async def call(self, method: str, path: str, body: object = None, query: Query | None = None) -> dict[str, Any]:
         """The JSON object that Opik answers, empty where the answer has no content. `path` is below `/v1/private/`;
@@ -108,32 +103,20 @@ class OpikClient:
     async def send(self, method: str, path: str, body: bytes | None = None, query: Query | None = None) -> bytes:
         """The content of the answer; `body` is JSON already."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
-        if self._session is None:  # made at the first request, since it belongs to the loop that runs then
-            self._session, self._way = open_session(self._connections, self._seconds), way_to(self._root)
         try:
-            async with self._session.request(
-                method, self._root + path, params=query, data=body, headers=headers, **self._way
-            ) as answer:
-                content = await content_of(answer)
+            answer = await self._http.send(method, self._root + path, content=body, headers=headers, query=query)
         except TooLong as error:
-            raise LongAnswer(answer.status) from error
-        except TimeoutError as error:
-            raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
-        except aiohttp.ClientConnectorError as error:
-            raise httpx.ConnectError(reason_of(error)) from error
-        except aiohttp.ClientError as error:
-            raise httpx.NetworkError(reason_of(error)) from error
-        if 200 <= answer.status < 300:
-            return content
+            raise LongAnswer(200) from error
+        if 200 <= answer.status_code < 300:
+            return answer.content
         try:
-            problem = orjson.loads(content)
+            problem = orjson.loads(answer.content)
         except orjson.JSONDecodeError:
-            problem = content.decode(errors="replace")
-        raise ApiError(answer.status, problem, dict(answer.headers))
+            problem = answer.content.decode(errors="replace")
+        raise ApiError(answer.status_code, problem, dict(answer.headers))
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._http.aclose()
 
 
 def read(content: bytes) -> Any:
@@ -147,21 +130,6 @@ def read(content: bytes) -> Any:
 
 def _whole(escape: re.Match[bytes]) -> bytes:
     return rb"\ufffd" if escape["half"] else escape[0]
-
-
-async def content_of(answer: aiohttp.ClientResponse) -> bytes:
-    """The content of an answer, or the beginning of an error. Raises TooLong."""
-    if answer.status == 204:
-        return b""
-    encoding = answer.headers.get("Content-Encoding", "")
-    if 200 <= answer.status < 300:
-        return await bounded(answer.content.iter_chunked(PIECE), encoding, LONGEST_ANSWER)
-    head = bytearray()
-    async for part in answer.content.iter_chunked(PIECE):
-        head += part
-        if len(head) >= LONGEST_ERROR:
-            break
-    return beginning(bytes(head[:LONGEST_ERROR]), encoding, LONGEST_ERROR)
 
 
 class OutOfTries(Unavailable):

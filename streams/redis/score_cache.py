@@ -1,7 +1,6 @@
 """Keeps judges' answers in Redis (evalcore.scoring's `ScoreCache`): one key for each answer, which expires.
 
-Redis may be emptied at any time: a judge is asked again for what is gone. Whoever can write to Redis must not move a
-verdict, so each answer is sealed (see AnswerSeal). What has no valid seal counts as missing, and is replaced.
+Redis may be emptied at any time: a judge is asked again for what is gone.
 """
 
 from __future__ import annotations
@@ -9,53 +8,32 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from agents.keys import JUDGE_SCORE
 from agents.ports import Unavailable
-from evalcore.scoring.cache import LARGEST, AnswerSeal
-from schemas.dead_letters import Sealing
+from evalcore.scoring.cache import LARGEST
 
 AT_ONCE = 500
 GATHER_SECONDS = 0.02
 CONNECTIONS = 8
 """Connections that the cache uses at once; the client's others serve the join."""
 NAME_BYTES = 15
-"""Of a hash of the call's key; in letters they take no padding. The seal is over the whole key."""
-REPLACE = """
-local held = redis.call('GET', KEYS[1])
-if held and held ~= ARGV[1] then return held end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-"""
-"""Puts an answer in the place of one without a valid seal; returns what another worker put there meanwhile."""
-
-
-def shared_seal(
-    secret: str | None, installation: Sealing, purpose: bytes
-) -> Callable[[], Coroutine[Any, Any, AnswerSeal]]:
-    """Returns what gives the seal of all workers: by the secret, else by the installation's key."""
-
-    async def seal() -> AnswerSeal:
-        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
-
-    return seal
+"""Of a hash of the call's key; in letters they take no padding."""
 
 
 class RedisScoreCache:
-    """`redis` is the client of a RedisStore. `refused` is told of each answer without a valid seal.
+    """`redis` is the client of a RedisStore.
 
     Raises Unavailable at once where Redis does not answer: the runner goes on without a cache, since a second try may
     cost as much as the call of the model that it saves.
     """
 
-    def __init__(
-        self, redis: Any, prefix: str, seconds: float, seal: AnswerSeal, refused: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, redis: Any, prefix: str, seconds: float) -> None:
         self._redis, self._prefix, self._ms = redis, prefix, max(1, int(seconds * 1000))
-        self._seal, self._refused = seal, refused
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._gathered: dict[str, bytes] = {}
         self._sending: asyncio.Task[dict[str, bytes | None]] | None = None
@@ -70,7 +48,7 @@ class RedisScoreCache:
                     found += await self._redis.mget(names)
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
-        return [self._opened(key, value) for key, value in zip(keys, found, strict=True)]
+        return found
 
     async def put(self, key: str, value: bytes) -> bytes | None:
         """Keep an answer unless the key has one; returns the earlier one, None where there was none.
@@ -94,35 +72,16 @@ class RedisScoreCache:
         try:
             async with self._room, self._redis.pipeline(transaction=False) as pipe:
                 for key, value in values.items():
-                    pipe.set(self._name(key), self._seal.sealed(key, value), px=self._ms, nx=True)
+                    pipe.set(self._name(key), value, px=self._ms, nx=True)
                     pipe.get(self._name(key))
                 found = await pipe.execute()
-            held = {key: None if new else kept for key, new, kept in zip(values, found[::2], found[1::2], strict=True)}
-            answers = {key: self._opened(key, kept) for key, kept in held.items()}
-            bad = {key: kept for key, kept in held.items() if kept is not None and answers[key] is None}
-            return answers | (await self._replaced(bad, values) if bad else {})
+            return {key: None if new else kept for key, new, kept in zip(values, found[::2], found[1::2], strict=True)}
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
-
-    async def _replaced(self, bad: Mapping[str, bytes], values: Mapping[str, bytes]) -> dict[str, bytes | None]:
-        """Put our answers in the place of these without a valid seal; returns those that other workers put there."""
-        async with self._room, self._redis.pipeline(transaction=False) as pipe:
-            for key, kept in bad.items():
-                pipe.eval(REPLACE, 1, self._name(key), kept, self._seal.sealed(key, values[key]), self._ms)
-            found = await pipe.execute()
-        return {key: self._opened(key, kept) for key, kept in zip(bad, found, strict=True)}
 
     def _name(self, key: str) -> str:
         short = urlsafe_b64encode(hashlib.blake2b(key.encode(), digest_size=NAME_BYTES).digest())
         return self._prefix + JUDGE_SCORE.key(short.decode())
-
-    def _opened(self, key: str, value: bytes | None) -> bytes | None:
-        if value is None:
-            return None
-        answer = self._seal.opened(key, value)
-        if answer is None:
-            self._refused()
-        return answer
 
 
 def _seen(sending: asyncio.Task[dict[str, bytes | None]]) -> None:

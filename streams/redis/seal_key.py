@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agents.keys import FOREVER, SEAL_KEY, SEALED_BY, Key
 from agents.ports import Unavailable
-from schemas.dead_letters import Seal
+from schemas.seals import Seal
 
 FRESH_SECONDS = 60.0
 KEY_BYTES = 32
@@ -41,14 +41,14 @@ class InstallationSeal:
         if self._seal is not None and time.monotonic() < self._until:
             return self._seal
         async with self._lock:
-            ours = self._seal.key if self._seal is not None else secrets.token_bytes(KEY_BYTES)
+            ours = self._seal.secret if self._seal is not None else secrets.token_bytes(KEY_BYTES)
             try:
                 held = await self._store.start_at(self._name, ours, FOREVER, b"")
             except Unavailable:
                 if self._seal is None:
                     raise
                 return self._seal
-            if self._seal is None or held != self._seal.key:
+            if self._seal is None or held != self._seal.secret:
                 self._seal = Seal(held)
             self._until = time.monotonic() + FRESH_SECONDS
             return self._seal
@@ -56,7 +56,7 @@ class InstallationSeal:
     async def differs(self) -> bool:
         """Whether workers seal with another key than this process. Raises Unavailable."""
         (held,) = await self._store.read([SEALED_BY.key()])
-        return bool(held) and held != (await self()).name
+        return bool(held) and held != _name(await self())
 
     async def announce(self, now: int) -> bool:
         """Keep the name of our key where others compare theirs with it; return whether another key's was there. `now`
@@ -65,7 +65,12 @@ class InstallationSeal:
         What other workers sealed counts as never having failed, and so does what we sealed for them. Each takes the
         place of the one before, so that a changed key is the one in use from its first worker on.
         """
-        key, name = SEALED_BY.key(), (await self()).name
+        key, name = SEALED_BY.key(), _name(await self())
         (held,) = await self._store.read([key])
         await self._store.start_at(key, name, now + NAMED_MS, held)
         return held not in (b"", name)
+
+
+def _name(seal: Seal) -> bytes:
+    """Names the key without telling it: two processes with one key give one name."""
+    return seal.of(b"name").encode()

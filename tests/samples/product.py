@@ -55,7 +55,6 @@ from tests.samples.turns import record as trace_record
 from tests.unit.agents.builders import Rec
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.streams.gates.sample_world import Told as Others
-from tests.unit.streams.gates.sample_world import sealing
 
 AGENTS: Mapping[str, Agent] = {agent.kind: agent for agent in (thumbs.AGENT, rerolls.AGENT, traces.AGENT)}
 POLICY = Policy(max_record_bytes=LARGEST)
@@ -289,7 +288,7 @@ class Product:
         request = ramp_step(ask, f"q-{number}")
         nobody: Any = None
         reader = Reader()
-        samples = FrozenSamples(self.store, self.pools(), self.policy, self.clock, nobody, nobody, sealing)
+        samples = FrozenSamples(self.store, self.pools(), self.policy, self.clock, nobody, nobody)
         others: Any = reader
         ports = GatePorts(samples, others, others, others)
         return await answer(request, known, ports, datetime.fromtimestamp(self.clock.ms / 1000, UTC)), reader

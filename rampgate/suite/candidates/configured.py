@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.gates.golden import CandidateAnswer
-from evalcore.scoring.bounded_answer import BoundedClient
+from evalcore.scoring.http_client import HttpClient
 from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
 from rampgate.suite.candidates.command import Command, CommandCandidate
@@ -33,7 +33,7 @@ async def asking_candidate(
             raise Failure(
                 "candidate.url: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT"
             )
-        client = BoundedClient(told.at_once, seconds)
+        client = HttpClient(told.at_once, seconds)
         try:
             yield CandidateClient(client, told.url, key, CandidateLimits(told.at_once, seconds), beside).answer
         finally:

@@ -20,7 +20,7 @@ from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.results import Run
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.registry.rule_history import NoHistory, commit_of
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compared import Compared

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.suite.runs.answer_files import Head
 from rampgate.suite.runs.only import Side
 from rampgate.suite.runs.session import Session

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file, writing
 from rampgate.report.model import Section
 from schemas.ramp_steps import RampStep
 
@@ -66,13 +66,13 @@ def write_plan(path: Path | None, plan: Sequence[Mapping[str, Any]] | None) -> N
     Failure."""
     if path is None:
         return
-    try:
+    with writing(f"--canary {path}"):
         if plan is None:
             path.unlink(missing_ok=True)
         else:
-            replace_file(path, "".join(f"{orjson.dumps(one).decode()}\n" for one in plan))
-    except OSError as error:
-        raise Failure(f"--canary {path}: can't be written: {error.strerror or error}") from error
+            replace_file(
+                path, b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in plan), "--canary"
+            )
 
 
 def canary_section(plan: Sequence[Mapping[str, Any]]) -> Section:

@@ -11,7 +11,7 @@ import orjson
 
 from agents.ports import Unavailable
 from rampgate.console import Failure, run
-from rampgate.registry.file_writer import replacing
+from rampgate.files import replacing
 from rampgate.report.files import PAGES, write
 from rampgate.store.place import Place
 from rampgate.suite.generation import LARGEST_ANSWER

@@ -23,7 +23,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import says_nothing
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
-from rampgate.registry.file_writer import replacing
+from rampgate.files import replacing
 from rampgate.suite.generation import Generated, Known, Left
 
 NOT_THERE = "the file of answers has none to this case"

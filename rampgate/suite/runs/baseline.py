@@ -16,7 +16,7 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import Spend
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.forgetting import forget
 from rampgate.suite.runs.named import written

@@ -9,7 +9,7 @@ from typing import Final
 
 from agents.ports import Unavailable
 from rampgate.console import Failure, run
-from rampgate.registry.file_writer import replace_file
+from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
 

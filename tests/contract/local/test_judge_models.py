@@ -15,10 +15,10 @@ import pytest
 from evalcore.judges.evaluator import Task
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
-from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_model import OpikModel
 from evalcore.scoring.runner import Scorer
@@ -51,7 +51,7 @@ async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Run
     tasks = [Task(judge, "t", "online", TRACE) for judge in registry.all()]
     tasks = [task for task in tasks if "tool_calls" not in task.judge.rule.prompt]
     scores = []
-    async with BoundedClient(4, 20.0) as client:
+    async with HttpClient(4, 20.0) as client:
         for model in (ChatModel(client, local.url, KEY), OpikModel(api_base=local.url, api_key=KEY)):
             found = await Scorer(model, MemoryScoreCache(), CallLimits(at_once=4, patience=0.0)).score("g", tasks)
             assert not [one.failure for one in found if one.failure]
@@ -67,7 +67,7 @@ async def test_a_200_without_a_completion_is_an_outage_whichever_way_leads_to_th
     """PC5 §9.5."""
     local.model.tell(Behaviour(wrong=wrong))
     try:
-        async with BoundedClient(2, 60.0) as client:
+        async with HttpClient(2, 60.0) as client:
             for model in (ChatModel(client, local.url, KEY), OpikModel(api_base=local.url, api_key=KEY)):
                 with pytest.raises(CallFailed) as raised:
                     await model.complete(asked())

@@ -11,9 +11,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agents.ports import Refusal, Unavailable, Write
+from evalcore.scoring.http_client import LONGEST_ERROR
 from schemas.outcomes import Cause
 from streams.opik import client as opik_client
-from streams.opik.client import LONGEST_ERROR, ApiError, LongAnswer, OpikClient, OpikScores
+from streams.opik.client import ApiError, LongAnswer, OpikClient, OpikScores
 from streams.opik.datasets import OpikDatasets
 from streams.opik.traces import OpikTraces
 from tests.contract.opik.scripted_opik import ScriptedOpik
@@ -106,7 +107,9 @@ async def test_pages_that_are_too_long_are_read_in_smaller_ones(
     dataset = await OpikDatasets(client, 1.0).read("golden", None, 1)
     assert dataset is not None
     assert sorted(item["number"] for item in dataset.items) == list(range(30))
+    await client.close()
     monkeypatch.setattr(opik_client, "LONGEST_ANSWER", 5_000)
+    client = OpikClient(opik.url, "default", None, 10.0, 4)
     with pytest.raises(Unavailable, match="search"):
-        await traces.find({"r-0": at})
+        await OpikTraces(client, per_minute=60_000, retry_seconds=1.0, projects=("a",)).find({"r-0": at})
     await client.close()

@@ -11,7 +11,6 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from agents.keys import OPERATOR_TOLD, turn_key
 from agents.ports import Change
-from evalcore.scoring.cache import AnswerSeal
 from rampgate.local.services.redis import RedisServer
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.seal_key import InstallationSeal
@@ -54,12 +53,12 @@ async def test_it_may_do_all_that_the_state_needs(url: str) -> None:
     lease = store.lease(OPERATOR_TOLD.key("lease"), 60_000)
     assert [await lease.acquire(), await lease.renew(), await lease.held()] == [True, True, True]
     await lease.release()
-    cache = RedisScoreCache(store.redis, store.prefix, 60.0, AnswerSeal(b"secret"))
+    cache = RedisScoreCache(store.redis, store.prefix, 60.0)
     await cache.put("k", b"answer")
     assert await cache.get_many(["k"]) == [b"answer"]
     assert abs(await store.now_ms() - now_ms()) < 60_000
     seal = InstallationSeal(store, None)
-    assert len((await seal()).key) == 32
+    assert len((await seal()).secret) == 32
     assert not await seal.announce(now_ms())
     assert (await store.redis.info("memory"))["maxmemory_policy"] == "noeviction"
     assert (await store.redis.config_get("maxmemory-policy"))["maxmemory-policy"] == "noeviction"

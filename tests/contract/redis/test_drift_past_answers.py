@@ -20,7 +20,6 @@ from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.judging import call_limits
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
-from rampgate.worker.gates import answer_seal
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
 from tests.root import ROOT
@@ -36,7 +35,7 @@ async def asked_with(settings: Settings, tasks: list[Task]) -> int:
     """Asks them as a gate does, with the shared cache in Redis; how many answers it had."""
     store = RedisStore(settings.redis, settings.redis_prefix)
     try:
-        kept = RedisScoreCache(store.redis, store.prefix, 3_600, answer_seal(settings))
+        kept = RedisScoreCache(store.redis, store.prefix, 3_600)
         async with scorer_for(cache=kept, limits=call_limits(settings), url=settings.model_url) as scorer:
             assert scorer is not None
             return sum(one.cached for one in await scorer.score("gate", tasks))

@@ -16,7 +16,6 @@ from agents.policy import Policy
 from agents.ports import Change
 from agents.ramp_steps import answer
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.cache import AnswerSeal
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
@@ -26,13 +25,12 @@ from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
 from streams.redis.state_completeness import StateCompleteness
 from tests.memory_ports import MemoryScoreEvents
-from tests.unit.streams.gates.sample_world import NOW, WEEK, Told, World, asked, known, not_in_opik, sealing
+from tests.unit.streams.gates.sample_world import NOW, WEEK, Told, World, asked, known, not_in_opik
 
 TRACES = 200
 MOST = 11
 """The sample's key, marks, pools, marks, its turns and its freezing; marks, counters and marks for the coverage; two
 questions for 800 answers. What publishes and counts the verdict comes on top, and waits for Kafka as well."""
-SEAL = AnswerSeal(b"secret")
 
 
 class Model:
@@ -72,11 +70,11 @@ async def test_a_verdict_from_redis_alone_waits_for_redis_a_few_times(
     registry = known(candidate=None, size={"pre_ramp": TRACES})
     this: Any = world
     traces = PooledTraces(store, this, "traces", world.clock, not_in_opik, whole.guard)
-    samples = FrozenSamples(store, traces, Policy(), world.clock, world.read, this, sealing)
+    samples = FrozenSamples(store, traces, Policy(), world.clock, world.read, this)
     coverage = WindowCoverage(store, world.clock, [], whole.guard)
 
     async def decided(request_id: str) -> Any:
-        kept = RedisScoreCache(store.redis, store.prefix, 3_600, SEAL)
+        kept = RedisScoreCache(store.redis, store.prefix, 3_600)
         scoring = JudgeScoring(Scorer(model, kept), MemoryScoreEvents(), world.clock)
         beside: Any = told
         judges = ["helpfulness", "brevity", "honesty"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from evalcore.scoring.cache import AnswerSeal
 from rampgate.store.place import Place
 from rampgate.store.sealed import Kept, SealedStore
+from schemas.seals import Seal
 from tests.contract.store.store_rigs import PLACES, Rig, rig_of
 
 
@@ -97,7 +97,7 @@ def test_a_value_of_another_key_or_kind_is_missing(rig: Rig, store: SealedStore)
     """Also one that we sealed ourselves."""
     scores = store.kind("scores", 100)
     for kind, key in (("scores", "good"), ("answers", "bad")):
-        ours = AnswerSeal(b"secret", f"rampgate suite {kind}\0".encode()).sealed(f"{kind}:{key}", b"5")
+        ours = Seal(b"secret", f"rampgate suite {kind}\0".encode()).sealed(f"{kind}:{key}", b"5")
         rig.plant("scores", "good", ours)
         assert get(scores, "good") == ([b"5"] if kind == "scores" else [None])
         rig.plant("scores", "bad", ours)

@@ -150,10 +150,7 @@ def decide(options: Options) -> int:
     reports.write(outcome)
     if options.record and options.baselines is not None:
         made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, options.commit)
-        try:
-            write_baselines(options.baselines, made)
-        except BadFile as error:
-            raise Failure(str(error)) from error
+        write_baselines(options.baselines, made)
     published = _published(outcome, options, settings) if options.publish else None
     tell(outcome, options.format, options.as_json)
     if options.respond is not None:

@@ -16,8 +16,8 @@ from rampgate.ci_gate.github import REPOSITORY, read_pull_request
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.ci_gate.override_log import KINDS, publish
 from rampgate.console import Failure, run
+from rampgate.files import append_file
 from rampgate.logs import configure_logs
-from rampgate.registry.file_writer import require_regular
 from rampgate.settings import revealed
 from rampgate.settings_sources import load_settings
 
@@ -60,12 +60,7 @@ def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")
     lines = [orjson.dumps({"at": at, "kind": kind, **entry}) + b"\n" for entry in entries]
-    try:
-        require_regular(audit)
-        with audit.open("ab") as file:
-            file.write(b"".join(lines))
-    except OSError as error:
-        raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
+    append_file(audit, b"".join(lines), "no override holds without the audit:")
 
 
 def publish_file(audit: Path, kafka: str | None) -> int:

@@ -25,8 +25,8 @@ from rampgate.cli.jobs.registry.registries import root_of, tree_of
 from rampgate.cli.jobs.registry.rule_view import seen_by, show_judges
 from rampgate.cli.jobs.registry.rules import SyncAsked, chosen, progress_console, sync_rules
 from rampgate.console import Failure, Format, plain, print_json, run
+from rampgate.files import replace_file, writing
 from rampgate.registry.dataset_check import DatasetCheck, look
-from rampgate.registry.file_writer import replace_file
 from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
 from rampgate.settings import Settings
@@ -148,12 +148,10 @@ def decide(tree: Tree, resolution: Resolution, check: bool, force: bool) -> Outc
 
 
 def _write(path: Path, tree: Tree, text: str) -> None:
-    try:
+    with writing(path):
         if path.exists() and disk.read(path) != tree.files.get(MANIFEST):
             raise Failure(f"{path}: was changed just now; nothing is written, run the command again")
         replace_file(path, text)
-    except OSError as error:
-        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
 
 
 def _told(path: Path, outcome: Outcome, format: Format, as_json: bool) -> int:

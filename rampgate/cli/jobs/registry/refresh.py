@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
+import httpx
 from pydantic import ValidationError
 from rich.console import Console
 
+from evalcore.scoring.bounded_answer import BoundedAnswer
+from evalcore.scoring.http_client import HttpClient
 from evalcore.yaml.findings import Finding, Severity
 from rampgate.cli.jobs.registry.findings import show_findings
-from rampgate.console import Failure, plain
-from rampgate.settings import Settings
+from rampgate.console import Failure, plain, run
+from rampgate.settings import Settings, revealed
 from schemas.answers import Finding as FindingAnswer
 from schemas.answers import Refresh
 
 TIMEOUT_SECONDS = 60.0
-CONNECT_SECONDS = 5.0
 LISTENS_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - addresses to connect to, not to bind
 TAKEN = frozenset({"loaded", "unchanged"})
 COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "yellow"}
@@ -21,24 +25,26 @@ COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "
 
 def request_refresh(settings: Settings) -> Refresh:
     """Refresh the worker at `settings.http`; return its answer. Raises Failure for no answer or a refused token."""
-    import httpx
-
     url = address(settings.http)
-    token = settings.token.get_secret_value().encode() if settings.token is not None else None
-    headers = {b"Authorization": b"Bearer " + token} if token is not None else {}
-    try:
+    token = revealed(settings.token)
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+
+    async def asked() -> BoundedAnswer:
         # Not through a proxy of the environment: the token is for the worker alone.
-        with httpx.Client(timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS), trust_env=False) as client:
-            answer = client.post(f"{url}/refresh", headers=headers)
+        async with HttpClient(1, TIMEOUT_SECONDS, direct=True) as client:
+            return await client.post(f"{url}/refresh", content=b"", headers=headers)
+
+    try:
+        answer = run(asked)
     except httpx.TimeoutException as error:
         raise Failure(f"{url} did not answer in time; is the worker stopped, or its disk gone?") from error
     except httpx.HTTPError as error:
         hint = "is a worker running, and is that its address? (--http, RAMPGATE_HTTP)"
         raise Failure(f"{url} can't be reached: {error}; {hint}") from error
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
+    if answer.status_code == HTTPStatus.UNAUTHORIZED:
         what = "refuses our token" if token is not None else "wants a token"
         raise Failure(f"{url} {what}; give the worker's own in RAMPGATE_TOKEN or RAMPGATE_TOKEN_FILE")
-    if answer.status_code == httpx.codes.MISDIRECTED_REQUEST:
+    if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:
         raise Failure(f"{url}: the worker does not know itself by this name; it takes names in RAMPGATE_HTTP_HOSTS")
     try:
         return Refresh.model_validate_json(answer.content)

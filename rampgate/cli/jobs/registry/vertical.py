@@ -22,7 +22,7 @@ from rampgate.ci_gate.inputs import BadFile, read_traces
 from rampgate.cli.jobs.registry.findings import as_dict, show_findings
 from rampgate.cli.jobs.registry.registries import root_of, tree_of
 from rampgate.console import Failure, print_json
-from rampgate.registry.file_writer import create_files
+from rampgate.files import create_files
 from schemas.judges import Classification
 
 

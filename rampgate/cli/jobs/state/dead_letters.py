@@ -25,7 +25,7 @@ from rampgate.queries import (
 from rampgate.settings_sources import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import ReplayAnswer, StoredDeadLetter, parse_dead_letter
-from schemas.dead_letters import Seal
+from schemas.seals import Seal
 from schemas.topics import consumed
 from streams.dead_letters.listing import Listing, answer_of
 from streams.dead_letters.reader import DeadLetterFilter, Progress, read_dead_letters

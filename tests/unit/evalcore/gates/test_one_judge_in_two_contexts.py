@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evalcore import aevaluate_gate, get_metric_by_id, get_threshold, reloading
-from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.http_client import HttpClient
 from rampgate.local.model import judging
 from rampgate.local.model.server import Running
 from tests.unit.agents.builders import trace as trace_event
@@ -109,7 +109,7 @@ async def test_pc5_ac9_one_judge_has_one_rubric_and_one_threshold_offline_at_a_r
     ramped = await aevaluate_gate("pre_ramp", [trace(n) for n in range(100)], judges)
     said_at_ramp = by_judge(asked)
 
-    async with BoundedClient(4, 10.0) as client:
+    async with HttpClient(4, 10.0) as client:
         rig = Rig(reloading.current())
         rig.model = Timeless(client, model.url)
         await rig.traces(*(trace(n) for n in range(len(AGENTS))))

@@ -37,7 +37,7 @@ from streams.gates.samples import FrozenSamples, PooledTraces
 from tests.memory_ports import MemoryScoreEvents
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.streams.gates.sample_world import NOW, Told, World, asked, known, not_in_opik, sealing
+from tests.unit.streams.gates.sample_world import NOW, Told, World, asked, known, not_in_opik
 from tests.virtual_time import loop_time, virtual_time
 
 ROWS, SECONDS, AT_ONCE = 64, 3.0, 8
@@ -83,9 +83,9 @@ def ports(world: World, agent: Agent, scorer: Scorer) -> GatePorts:
     """A rollout's gate with a real candidate and real judges."""
     this: Any = world
     told: Any = Told()
-    answers = CandidateAnswers(agent, None, world.store, Policy(), world.clock, sealing)
+    answers = CandidateAnswers(agent, None, world.store, Policy(), world.clock)
     traces = PooledTraces(world.store, this, "traces", world.clock, not_in_opik)
-    samples = FrozenSamples(world.store, traces, Policy(), world.clock, world.read, answers, sealing)
+    samples = FrozenSamples(world.store, traces, Policy(), world.clock, world.read, answers)
     return GatePorts(samples, JudgeScoring(scorer, MemoryScoreEvents(), world.clock), told, told)
 
 

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from aiohttp import web
 
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong, bounded
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong, bounded
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.http_client import HttpClient
 from streams.gates.candidate import CandidateClient
-from streams.http_client import ModelClient
 from tests.unit.evalcore.scoring.scoring_rig import asked
 
 MOST = 1_000
@@ -94,22 +94,16 @@ async def flood() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 @pytest.mark.parametrize("kind", ["inflates", "runs"])
-async def test_a_model_that_answers_without_end_gives_no_score_and_takes_no_memory(
-    flood: str, kind: str, make: type[BoundedClient] | type[ModelClient]
-) -> None:
-    async with make(2, 20.0) as client:
+async def test_a_model_that_answers_without_end_gives_no_score_and_takes_no_memory(flood: str, kind: str) -> None:
+    async with HttpClient(2, 20.0) as client:
         with pytest.raises(CallFailed, match=f"more than {LONGEST_ANSWER >> 20} MB") as raised:
             await ChatModel(client, f"{flood}/{kind}").complete(asked())
     assert raised.value.kind is Failure.SLIP
 
 
-@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 @pytest.mark.parametrize("kind", ["inflates", "runs"])
-async def test_a_candidate_that_answers_without_end_gives_no_output(
-    flood: str, kind: str, make: type[BoundedClient] | type[ModelClient]
-) -> None:
-    async with make(2, 20.0) as client:
+async def test_a_candidate_that_answers_without_end_gives_no_output(flood: str, kind: str) -> None:
+    async with HttpClient(2, 20.0) as client:
         found = await CandidateClient(client, f"{flood}/{kind}/x").answer({"input": "hi"})
     assert f"more than {LONGEST_ANSWER >> 20} MB" in str(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -14,10 +14,10 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from evalcore.judges.evaluator import Prompt, Task
-from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
 from evalcore.scoring.chat_model import ChatModel, retry_after
+from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.opik_model import OpikModel, failure, model_at
@@ -25,13 +25,9 @@ from evalcore.scoring.runner import Scorer
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
 from rampgate.settings import Settings
-from streams.http_client import ModelClient
 from tests.unit.evalcore.scoring.scoring_rig import CALL, ITEM, REGISTRY, Model, asked, scorer
 
 SECRET = "sk-canary-0123456789"
-
-
-Make = Callable[[int, float], Any]
 
 
 def scripted(*answers: Any, key: str | None = SECRET) -> tuple[ChatModel, list[httpx.Request]]:
@@ -251,7 +247,6 @@ class Counted(ChatModel):
         return time.monotonic() + CALL * self.calls
 
 
-@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 @pytest.mark.parametrize(
     ("behaviour", "failed", "calls"),
     [
@@ -273,13 +268,13 @@ class Counted(ChatModel):
     ],
 )  # fmt: skip
 async def test_a_judge_fails_closed_however_its_model_fails(
-    local: Running, behaviour: dict[str, Any], failed: Failure | None, calls: int, make: Make
+    local: Running, behaviour: dict[str, Any], failed: Failure | None, calls: int
 ) -> None:
     """PC5 §9.5: judge model API outage."""
     local.model.tell(Behaviour(**behaviour))
     seconds = 1.0 if failed is Failure.TIMEOUT else 60.0
     limits = CallLimits(at_once=2, patience=2 * CALL, call_seconds=seconds, first_pause=0.0, jitter=0.0)
-    async with make(2, 60.0) as client:
+    async with HttpClient(2, 60.0) as client:
         model = Counted(client, local.url, SECRET)
         ours = Scorer(model, MemoryScoreCache(), limits, now=model.now)
         (found,) = await ours.score("g", [Task(REGISTRY.judge("helpfulness"), "a", "offline", ITEM)])
@@ -287,10 +282,9 @@ async def test_a_judge_fails_closed_however_its_model_fails(
     assert model.calls == calls
 
 
-@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
-async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running, make: Make) -> None:
+async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running) -> None:
     limits = CallLimits(patience=0.0)
-    async with make(2, 60.0) as client:
+    async with HttpClient(2, 60.0) as client:
         for url, key, kind in (
             ("http://127.0.0.1:1/v1", None, Failure.UNREACHABLE),
             (local.url, "sk-other", Failure.UNAUTHORIZED),
@@ -315,8 +309,7 @@ def test_errors_of_opiks_model_layer_are_told_apart_alike(name: str, status: int
     assert "secret" not in failure(error).message
 
 
-@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
-async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> None:
+async def test_clients_follow_no_redirects_and_give_up_in_time() -> None:
     async def move(request: web.Request) -> web.Response:
         seen.append(request.path)
         return web.Response(status=307, headers={"Location": "/elsewhere"})
@@ -333,7 +326,7 @@ async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> No
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     base = f"http://127.0.0.1:{runner.addresses[0][1]}"
     kinds = []
-    async with make(2, 1.0) as client:
+    async with HttpClient(2, 1.0) as client:
         for path in ("moved", "slow"):
             with pytest.raises(CallFailed) as raised:
                 await ChatModel(client, f"{base}/{path}", SECRET).complete(asked())

@@ -12,7 +12,7 @@ import pytest
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
-from evalcore.scoring.bounded_answer import BoundedClient
+from evalcore.scoring.http_client import HttpClient
 from rampgate.ci_gate.github import GitHub
 from rampgate.cli.jobs.overrides.override_audit import looked_up
 from rampgate.console import Failure
@@ -30,7 +30,7 @@ def host() -> Iterator[FakeGitHub]:
 
 def read(host: FakeGitHub, key: str | None = "made-up") -> PullRequest:
     async def asking() -> PullRequest:
-        async with BoundedClient(1, 20) as client:
+        async with HttpClient(1, 20) as client:
             return await GitHub(client, host.url, key, Retry(0.01, 0.01, tries=3)).read("example/agents", 12)
 
     return asyncio.run(asking())

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from agents.ports import Unavailable
 from rampgate.cli import app
+from rampgate.files import locked
 from rampgate.local.model.behaviour import Behaviour
-from rampgate.registry.file_writer import locked
 from tests.unit.rampgate.optimisation.optimise_rig import ITEMS, OptimiseRig, item, ran
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 from aiohttp import web
 
+from evalcore.scoring.http_client import HttpClient
 from tests.unit.streams.alerts.notifier_rig import Server
 
 
@@ -25,6 +25,6 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(follow_redirects=False, trust_env=False) as found:
+async def client() -> AsyncIterator[HttpClient]:
+    async with HttpClient(8, 30.0, direct=True) as found:
         yield found

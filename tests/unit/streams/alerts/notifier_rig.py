@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 from aiohttp import web
 
+from evalcore.scoring.http_client import HttpClient
 from streams.alerts.notifiers import Notifier
 
 
@@ -27,8 +27,5 @@ class Server:
         return web.Response(status=status, text=self.text, headers=self.headers)
 
 
-def notifier(client: httpx.AsyncClient, **more: Any) -> Notifier:
-    async def made() -> httpx.AsyncClient:
-        return client
-
-    return Notifier(made, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})
+def notifier(client: HttpClient, **more: Any) -> Notifier:
+    return Notifier(client, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
@@ -14,6 +13,7 @@ from agents.ports import Change, Unavailable
 from evalcore.gates.messages import MOST, news
 from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, as_json, of_gates, of_pull_request, refused
+from evalcore.scoring.http_client import HttpClient
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Verdict, VerdictLevel
 from streams.alerts.notifiers import Address
@@ -82,7 +82,7 @@ def test_each_line_of_a_message_is_ours_whatever_the_names_hold() -> None:
     assert not [line for line in news(verdict).splitlines() if line.startswith("Gate pre_full")]
 
 
-async def test_a_record_that_is_no_verdict_is_not_quoted_in_the_log(server: Server, client: httpx.AsyncClient) -> None:
+async def test_a_record_that_is_no_verdict_is_not_quoted_in_the_log(server: Server, client: HttpClient) -> None:
     store = MemoryStore(ManualClock())
     told = OperatorNews(store, ManualClock(), notifier(client), Address(server.url), DAY, lambda verdict: None)
     values = (b"canary", b'{"request_id": "canary", "verdict": "canary"}', b'{"canary": {"canary": 1}}', b"[1]")
@@ -104,7 +104,7 @@ def test_a_message_stays_short_and_plain_whatever_the_verdict_holds() -> None:
 @dataclass
 class Rig:
     server: Server
-    client: httpx.AsyncClient
+    client: HttpClient
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW))
     slack: bool = True
     counted: list[Verdict] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Rig:
 
 
 @pytest.fixture
-def rig(server: Server, client: httpx.AsyncClient) -> Rig:
+def rig(server: Server, client: HttpClient) -> Rig:
     return Rig(server, client)
 
 

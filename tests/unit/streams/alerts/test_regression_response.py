@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
 from evalcore.gates.messages import HEADER, ramp_command
 from evalcore.gates.regression import Response, Step
+from evalcore.scoring.http_client import HttpClient
 from streams.alerts.notifiers import Address, grafana
 from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import Ours, PendingResponse, Regressions
@@ -87,7 +87,7 @@ async def taken(responder: Responder, pending: PendingResponse) -> PendingRespon
 
 
 @pytest.fixture
-async def rig(server: Server, client: httpx.AsyncClient, tmp_path: Path) -> Rig:
+async def rig(server: Server, client: HttpClient, tmp_path: Path) -> Rig:
     url, commands, triage, file = server.url, Commands(), Triage(), tmp_path / "docs" / "post-deploy-regressions.md"
     channels = Channels("routing", Address(url + "/slack"), grafana(url, "t"), Address(url + "/v2/enqueue"))
     topic: Any = commands
@@ -159,7 +159,7 @@ async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(
     assert len(rig.rows()) == 2
 
 
-async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
+async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig, client: HttpClient) -> None:
     topic: Any = rig.commands
     items: Any = rig.triage
     bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file), items)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
+from evalcore.scoring.http_client import HttpClient
 from evalcore.triage import closed, opened, overdue, taken
 from schemas.checks.triage import TriageDecision, TriageItem, TriageStep
 from streams.alerts.notifiers import Address
@@ -65,7 +65,7 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(server: Server, client: httpx.AsyncClient) -> Rig:
+async def rig(server: Server, client: HttpClient) -> Rig:
     item = opened({}, only(seen(bad("helpfulness"))), 0)
     assert item is not None
     return Rig(server, Items({item.item_id: item}), ManualClock(), notifier(client))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.inversion.user_weeks import MADE_UP, merged
 from evalcore.inversion.users import UserSignal, UserTurn, Week
+from evalcore.scoring.http_client import HttpClient
 from schemas.checks.user_week import UserWeek
 from streams.alerts import user_weeks
 from streams.alerts.notifiers import Address
@@ -72,7 +72,7 @@ class World:
     """What outlives a worker: topic, Opik, Redis, Slack and the clock."""
 
     server: Server
-    client: httpx.AsyncClient
+    client: HttpClient
     clock: ManualClock
     store: MemoryStore
     topic: Topic = field(default_factory=Topic)
@@ -119,7 +119,7 @@ class World:
 
 
 @pytest.fixture
-async def world(server: Server, client: httpx.AsyncClient) -> World:
+async def world(server: Server, client: HttpClient) -> World:
     clock = ManualClock()
     made = World(server, client, clock, MemoryStore(clock))
     made.opik = {("receipts", week): [page(week, -0.6)] for week in (WEEK.before, WEEK)}

@@ -16,8 +16,9 @@ from agents.ports import Unavailable
 from rampgate.cli.jobs.state.dead_letters import agreed_seal, seal_of
 from rampgate.console import Failure
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
-from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, DeadLetter, Seal
+from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, DeadLetter, sealed_over
 from schemas.outcomes import Cause, Kind
+from schemas.seals import Seal
 from streams.dead_letters.states import UNSEALED, refusal, status_of
 from streams.redis import seal_key
 from streams.redis.seal_key import InstallationSeal
@@ -47,7 +48,9 @@ def refused(letter: StoredDeadLetter) -> str:
     return status.why if status is not None else ""
 
 
-@pytest.mark.parametrize("mac", [None, b"", b"0" * 64, THEIRS.of("rampgate.thumbs", b"key", b"{bad", NAME, 1)])
+@pytest.mark.parametrize(
+    "mac", [None, b"", b"0" * 64, THEIRS.of(sealed_over("rampgate.thumbs", b"key", b"{bad", NAME, 1)).encode()]
+)
 async def test_forged_replay_ids_do_not_pass_the_guard(mac: bytes | None) -> None:
     world = World()
     for number in range(10):
@@ -60,7 +63,7 @@ async def test_forged_replay_ids_do_not_pass_the_guard(mac: bytes | None) -> Non
 async def test_copies_of_one_replayed_record_do_not_pass_the_guard() -> None:
     """Who may read the topic can copy a seal, yet only with the record that it belongs to."""
     world = World()
-    mac = KEYLESS.of("rampgate.thumbs", b"key", b"{bad", NAME, 1)
+    mac = KEYLESS.of(sealed_over("rampgate.thumbs", b"key", b"{bad", NAME, 1)).encode()
     world.send(Kind.THUMBS, *[b"{bad"] * 11, headers=headers(mac=mac))
     assert len(await settle(world, limit=10)) == 1
 
@@ -117,7 +120,7 @@ def test_a_seal_holds_for_one_record_alone(changed: int, one: bytes, other: byte
     def made(value: bytes, seal: Seal = OURS) -> bytes:
         parts: list[Any] = ["t", b"k", b"v", "n", 1]
         parts[changed] = value.hex() if changed in (0, 3) else int.from_bytes(value, "big") if changed == 4 else value
-        return seal.of(*parts)
+        return seal.of(sealed_over(*parts)).encode()
 
     same = int.from_bytes(one, "big") == int.from_bytes(other, "big") if changed == 4 else one == other
     assert (made(one) == made(other)) == same
@@ -125,8 +128,8 @@ def test_a_seal_holds_for_one_record_alone(changed: int, one: bytes, other: byte
 
 
 def test_parts_can_not_be_shifted_into_one_another() -> None:
-    assert OURS.of("ab", b"c", b"", "n", 1) != OURS.of("a", b"bc", b"", "n", 1)
-    assert OURS.of("a", None, b"", "n", 1) != OURS.of("a", b"", None, "n", 1)
+    assert sealed_over("ab", b"c", b"", "n", 1) != sealed_over("a", b"bc", b"", "n", 1)
+    assert sealed_over("a", None, b"", "n", 1) != sealed_over("a", b"", None, "n", 1)
 
 
 # The key.
@@ -137,18 +140,18 @@ async def test_all_processes_get_one_key_and_an_emptied_redis_gets_it_back(monke
     store = MemoryStore(ManualClock())
     first, second = InstallationSeal(store, None), InstallationSeal(store, None)
     seal = await first()
-    assert len(seal.key) == 32
+    assert len(seal.secret) == 32
     assert (await second()) == seal
     store.flush()
     assert (await second()) == seal
-    assert store.values[SEAL_KEY.key()] == (seal.key, FOREVER)
+    assert store.values[SEAL_KEY.key()] == (seal.secret, FOREVER)
     store.values[SEAL_KEY.key()] = (b"replaced", FOREVER)
-    assert (await first()).key == b"replaced"
+    assert (await first()).secret == b"replaced"
 
 
 async def test_the_key_of_the_settings_needs_no_redis_and_is_not_put_there() -> None:
     store = MemoryStore(ManualClock())
-    assert (await InstallationSeal(store, "a secret")()).key == b"a secret"
+    assert (await InstallationSeal(store, "a secret")()).secret == b"a secret"
     assert store.values == {}
     assert "secret" not in repr(Seal(b"a secret"))
 
@@ -180,7 +183,7 @@ async def test_after_a_rotation_the_new_key_is_in_use_as_soon_as_a_worker_has_it
     assert await new.announce(clock.ms), "said once: another may still run with the old one"
     assert [await one.differs() for one in (old, new)] == [True, False]
     parts: Any = SimpleNamespace(topics=TOPICS, sealing=InstallationSeal(store, "new"))
-    assert (await agreed_seal(parts)).key == b"new"
+    assert (await agreed_seal(parts)).secret == b"new"
     clock.ms += 60_000
     assert not await new.announce(clock.ms), "the old one is gone"
 
@@ -206,7 +209,7 @@ async def test_a_replay_with_another_key_than_the_workers_have_is_refused() -> N
     with pytest.raises(Failure, match="RAMPGATE_SEAL_KEY"):
         await agreed_seal(parts)
     parts.sealing = ours
-    assert (await agreed_seal(parts)).key == b"ours"
+    assert (await agreed_seal(parts)).secret == b"ours"
 
 
 async def test_letters_are_listed_where_the_key_can_not_be_had() -> None:

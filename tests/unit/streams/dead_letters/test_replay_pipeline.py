@@ -12,7 +12,7 @@ import pytest
 from agents import thumbs
 from agents.join.step import Batch
 from agents.ports import Unauthorized, Unavailable, Write
-from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID
+from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, sealed_over
 from schemas.outcomes import Cause, Kind
 from streams.opik.client import ApiError, OpikScores, OutOfTries, persist
 from tests.unit.agents.builders import thumb, trace
@@ -44,7 +44,7 @@ async def test_replayed_records_never_pause_a_partition_and_bad_ones_of_a_produc
     world = World()
     for number in range(30):
         name = str(uuid.UUID(int=number))
-        mac = KEYLESS.of("rampgate.thumbs", b"key", b"{bad", name, 1)
+        mac = KEYLESS.of(sealed_over("rampgate.thumbs", b"key", b"{bad", name, 1)).encode()
         world.send(Kind.THUMBS, b"{bad", headers=[(MAC, mac), (ATTEMPTS, b"1"), (REPLAY_ID, name.encode())])
     assert await settle(world, limit=10) == []
     assert len(world.letters.letters) == 30

@@ -10,7 +10,7 @@ from agents.codec import Decoded
 from agents.join.turn import Mark
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
-from schemas.dead_letters import KEYLESS
+from schemas.dead_letters import KEYLESS, sealed_over
 from schemas.outcomes import Cause, Kind
 from streams.dead_letters.listing import Listing
 from tests.unit.agents.builders import DAY, NOW, Rec, reroll, thumb, trace
@@ -21,7 +21,7 @@ from tests.unit.streams.dead_letters.replay_bench import Bench, chunks, letter
 def replayed_as(attempts: int) -> tuple[tuple[str, bytes], ...]:
     """The headers of a record of `letter` that a replay sent after so many attempts."""
     name = "6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11"
-    mac = KEYLESS.of("rampgate.thumbs", b"k", b"{bad", name, attempts)
+    mac = KEYLESS.of(sealed_over("rampgate.thumbs", b"k", b"{bad", name, attempts)).encode()
     return (
         ("rampgate.mac", mac),
         ("rampgate.attempts", str(attempts).encode()),

@@ -24,14 +24,13 @@ from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
-from evalcore.scoring.cache import AnswerSeal
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.topics import Topics
 from schemas.verdicts import Verdict
-from streams.gates.samples import FrozenSamples, PooledTraces, Refused
+from streams.gates.samples import FrozenSamples, PooledTraces
 from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryScores, MemoryStore
 from tests.unit.agents.builders import Rec, encode
 from tests.unit.evalcore.registry.registry_disk import built
@@ -66,10 +65,6 @@ def asked(request_id: str = "r-1", **changes: Any) -> RampRequest:
 
 async def not_in_opik(trace_id: str) -> None:
     return None
-
-
-async def sealing() -> AnswerSeal:
-    return AnswerSeal(b"of the installation")
 
 
 class Records:
@@ -158,22 +153,14 @@ class World:
 
     @property
     def samples(self) -> FrozenSamples:
-        return self.telling()
-
-    def telling(self, refused: Refused = lambda what: None) -> FrozenSamples:
-        """`refused` is told of what has no valid seal."""
         this: Any = self
         traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
-        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this, sealing, refused)
+        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this)
 
     async def sample(
-        self,
-        request: RampRequest | None = None,
-        registry: Registry | None = None,
-        at: Any = RAMP,
-        refused: Refused = lambda what: None,
+        self, request: RampRequest | None = None, registry: Registry | None = None, at: Any = RAMP
     ) -> Sample:
-        return await self.telling(refused).frozen(request or asked(), at, registry or known())
+        return await self.samples.frozen(request or asked(), at, registry or known())
 
     async def verdict(self, registry: Registry, **changes: Any) -> Verdict:
         """Every judge gives its best to what has an output."""

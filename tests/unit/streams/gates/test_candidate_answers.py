@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
+import orjson
 
+from agents.keys import CANDIDATE_ANSWER, FOREVER
 from agents.policy import Policy
 from evalcore.gates.golden import CandidateAnswer, Failed, Pending
 from schemas.manifests import CandidateEndpoint
@@ -19,7 +21,6 @@ from schemas.ramp_steps import RampStep
 from streams.gates import candidate
 from streams.gates.candidate import CandidateAnswers
 from tests.memory_ports import ManualClock, MemoryStore
-from tests.unit.streams.gates.sample_world import sealing
 
 ITEMS = [{"input": f"i{number}", "metadata": {"id": str(number)}, "expected_output": "hidden"} for number in range(6)]
 ENDPOINT = CandidateEndpoint(url="http://agents/{agent_version}", tries=1)
@@ -50,7 +51,7 @@ def step(**changes: Any) -> RampStep:
 
 def answers(agent: Agent, store: MemoryStore | None = None, key: str | None = None) -> CandidateAnswers:
     clock = ManualClock()
-    return CandidateAnswers(agent, key, store or MemoryStore(clock), Policy(), clock, sealing)
+    return CandidateAnswers(agent, key, store or MemoryStore(clock), Policy(), clock)
 
 
 async def waited_for(
@@ -79,9 +80,7 @@ async def test_a_key_in_a_candidate_s_address_is_sent_and_never_told() -> None:
 
 async def test_a_candidate_at_an_address_that_is_not_allowed_is_not_asked() -> None:
     agent, clock = Agent(), ManualClock()
-    asking = CandidateAnswers(
-        agent, "s3cret", MemoryStore(clock), Policy(), clock, sealing, lambda url: f"{url} is not allowed"
-    )
+    asking = CandidateAnswers(agent, "s3cret", MemoryStore(clock), Policy(), clock, lambda url: f"{url} is not allowed")
     found = outputs(await waited_for(asking, ITEMS, ENDPOINT, step()))
     assert agent.asked == []
     assert found == ["assistant v2 at http://agents/{agent_version}: not asked: http://agents/v2 is not allowed"] * 6
@@ -178,16 +177,9 @@ async def test_an_item_nested_too_deep_to_be_sent_fails_alone() -> None:
     assert found[1] == "so i0"
 
 
-@pytest.mark.parametrize("how", ["changed", "of another question", "as of a release without seals"])
-async def test_an_answer_that_somebody_else_put_into_redis_is_none(how: str) -> None:
-    """Who can write there must not move a verdict: the candidate is asked again, and what it says takes its place."""
-    store, agent = MemoryStore(ManualClock()), Agent()
-    await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())
-    first, second = sorted(store.values)
-    value, until = store.values[first]
-    forged = {"changed": value[:-3] + b'!"}', "of another question": store.values[second][0]}
-    store.values[first] = forged.get(how, b'{"output":"forged"}'), until
-    assert outputs(await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())) == ["so i0", "so i1"]
-    assert len(agent.asked) == 3
-    await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())
-    assert len(agent.asked) == 3
+async def test_what_a_release_before_kept_under_a_seal_is_not_read() -> None:
+    store, agent, of = MemoryStore(ManualClock()), Agent(), step()
+    asked = ["http://agents/v2", of.agent_id, "v2", ITEMS[0].get("input"), ITEMS[0].get("metadata")]
+    text = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+    store.values[CANDIDATE_ANSWER.key(hashlib.sha256(text).hexdigest()[:40])] = b"s" * 16 + b'{"output":"x"}', FOREVER
+    assert outputs(await waited_for(answers(agent, store), ITEMS[:1], ENDPOINT, of)) == ["so i0"]

@@ -147,51 +147,6 @@ async def test_inputs_outlive_their_records_on_the_topic() -> None:
     assert ids(await world.sample()) == ids(first)
 
 
-async def test_an_input_that_somebody_else_put_into_redis_is_gone() -> None:
-    """Who can write there must not say what a candidate is judged on."""
-    world = World()
-    await world.traced(30)
-    await world.sample()
-    kept = sorted(key for key in world.store.values if key.startswith("q:"))
-    assert kept
-    for key in kept:
-        world.store.values[key] = b'{"input":"forged"}', world.store.values[key][1]
-    told: list[str] = []
-    sample = await world.sample(refused=told.append)
-    assert told == ["input"] * len(kept)
-    assert not [item for item in sample.items if "forged" in str(item.source)]
-    assert sample.facts.composition.production == 0
-
-
-@pytest.mark.parametrize("forged", ["of another sample", "cut", "without a seal"])
-async def test_a_sample_or_a_draw_that_somebody_else_put_into_redis_chooses_nothing(forged: str) -> None:
-    """Who can write there must not choose what is judged: it is drawn anew, told of, and frozen again."""
-    world, told = World(), list[str]()
-    await world.traced(6, "v2")
-    await world.traced(30)
-    honest = await world.sample(refused=told.append)
-    assert told == []
-    keys = {name: next(key for key in world.store.values if key.startswith(name)) for name in ("f:", "ql:")}
-    assert (await world.sample(asked("r-2"))).facts.size == honest.facts.size
-    others = {
-        "f:": next(key for key in world.store.values if key.startswith("f:") and key != keys["f:"]),
-        "ql:": keys["f:"],
-    }
-    for name, key in keys.items():
-        held, expires = world.store.values[key]
-        chosen = {
-            "of another sample": world.store.values[others[name]][0],
-            "cut": held[:-16],
-            "without a seal": held[16:],
-        }
-        world.store.values[key] = chosen[forged], expires
-    again = await world.sample(refused=told.append)
-    assert again.facts.fingerprint == honest.facts.fingerprint
-    assert told == ["sample", "draw"]
-    assert (await world.sample(refused=told.append)).facts == again.facts, "frozen again"
-    assert told == ["sample", "draw"], "and sealed"
-
-
 async def test_its_own_traces_are_no_inputs_for_it() -> None:
     world = World()
     await world.traced(3, "v2")

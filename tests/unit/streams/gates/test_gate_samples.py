@@ -18,7 +18,7 @@ from schemas.judges import Milestone
 from streams.gates.samples import FrozenSamples, PooledTraces, StateIsComplete, TraceInOpik
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.streams.gates.sample_world import Records, asked, come, event, not_in_opik, sealing
+from tests.unit.streams.gates.sample_world import Records, asked, come, event, not_in_opik
 
 
 def pooled(
@@ -32,7 +32,7 @@ def pooled(
     nobody: Any = None
     topic: Any = records
     traces = PooledTraces(store, topic, "traces", clock, opik, complete)
-    return FrozenSamples(store, traces, Policy(), clock, nobody, nobody, sealing)
+    return FrozenSamples(store, traces, Policy(), clock, nobody, nobody)
 
 
 async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.http_client import open_session, way_to
+from evalcore.scoring.http_client import HttpClient, way_to
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
 
@@ -46,8 +46,8 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(url: str) -> bytes:
-    async with open_session(2, 5.0) as session, session.post(url, data=b"?", **way_to(url)) as answer:
-        return await answer.read()
+    async with HttpClient(2, 5.0) as client:
+        return (await client.post(url, content=b"?", headers={})).content
 
 
 async def test_a_proxy_that_the_environment_names_gets_the_request(monkeypatch: pytest.MonkeyPatch) -> None:

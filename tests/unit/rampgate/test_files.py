@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.registry.file_writer import create_files, replace_file
+from rampgate.console import Failure
+from rampgate.files import append_file, create_files, replace_file
 from tests.root import ROOT
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
@@ -35,7 +36,7 @@ def test_a_crash_while_writing_leaves_what_was_there(tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(Failure, match=r"m\.yaml: can't be written: No space"):
         replace_file(path, "after")
     assert path.read_text() == "before"
     assert [file.name for file in tmp_path.iterdir()] == ["m.yaml"]
@@ -56,8 +57,9 @@ def test_what_is_no_regular_file_is_refused_and_stays_what_it_is(tmp_path: Path,
     if linked:
         path = tmp_path / "link"
         path.symlink_to(pipe)
-    with pytest.raises(OSError, match="is no regular file"):
-        replace_file(path, "text")
+    for write in (replace_file, append_file):
+        with pytest.raises(Failure, match="is no regular file"):
+            write(path, b"text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert {file.name for file in tmp_path.iterdir()} == {pipe.name, path.name}
 

@@ -1,4 +1,4 @@
-"""Writes registry files whole or not at all: neither a reader nor a crash leaves half a file."""
+"""Changes files: replaced whole or not at all, or added to; regular ones only; and folders held by one process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from rampgate.console import Failure
 
-def replace_file(path: Path, text: str) -> None:
-    """Write `text` as the file, as `replacing` does."""
-    with replacing(path) as file:
-        file.write(text.encode())
+
+@contextmanager
+def writing(place: object) -> Iterator[None]:
+    """Raises Failure, which names the place, for an OSError of what is done within."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"{place}: can't be written: {error.strerror or error}") from error
+
+
+def replace_file(path: Path, content: str | bytes, option: str = "") -> None:
+    """Write the content as the file, as `replacing` does. Raises Failure, which names the `option` of the file."""
+    with writing(f"{option} {path}".lstrip()), replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def append_file(path: Path, content: bytes, option: str = "") -> None:
+    """Write the content at the file's end, which is there then. Raises Failure, which names the `option` of the
+    file."""
+    with writing(f"{option} {path}".lstrip()):
+        require_regular(path)
+        with path.open("ab") as file:
+            file.write(content)
 
 
 @contextmanager
