@@ -26,9 +26,11 @@ UNANSWERED: Final = "the candidate gave no output for it"
 
 @dataclass(frozen=True)
 class Failed:
-    """The reason why the candidate has no answer to an item."""
+    """The reason why the candidate has no answer to an item. `may_pass`: the next try may have one, as after a timeout,
+    429 or 5xx."""
 
     why: str
+    may_pass: bool = False
 
 
 CandidateAnswer = Mapping[str, Any] | Failed

@@ -80,7 +80,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Generator:
-    """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once.
+    """`configuration` is the hash of all parts of the candidate; `places` is how many cases it is asked at once.
     Without `answers` none is kept, since nothing would tell that other code answers by now.
     `room` is for those that are asked or not kept yet: where the store is slow, no more is paid for meanwhile."""
 
@@ -91,6 +91,7 @@ class Generator:
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     tracing: Tracing | None = None
 
     async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
@@ -130,11 +131,13 @@ class Generator:
         return answer, latency
 
     async def _timed(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
-        began = self.clock()
-        answer = await self.ask(case)
+        async with self.places:
+            began = self.clock()
+            answer = await self.ask(case)
+            latency = round((self.clock() - began) * 1000, 1)
         if too_deep(answer):
             answer = Failed(f"the candidate's answer {TOO_DEEP}")
-        return answer, round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
+        return answer, latency if not isinstance(answer, Left) else None
 
     async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""

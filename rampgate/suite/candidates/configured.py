@@ -54,14 +54,12 @@ def _made(
 ) -> CommandCandidate | EntryPointCandidate:
     seconds = float(told.seconds)
     if told.command is not None:
-        return CommandCandidate(
-            Command(told.command, folder, told.environment, told.at_once, seconds, beside, told_variables)
-        )
+        return CommandCandidate(Command(told.command, folder, told.environment, seconds, beside, told_variables))
     # A name is looked for on PATH; a path must hold wherever the process starts.
     python = str(home.absolute() / told.python) if "/" in told.python else told.python
     return EntryPointCandidate(
         EntryPoint(
-            str(told.entry), folder, python, told.environment, told.at_once, seconds,
+            str(told.entry), folder, python, told.environment, seconds,
             memory=told.memory_mb << 20, beside=beside, told_variables=told_variables,
         )
     )  # fmt: skip

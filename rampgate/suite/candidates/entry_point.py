@@ -36,7 +36,6 @@ class EntryPoint:
     folder: Path
     python: str
     variables: tuple[str, ...] = ()
-    at_once: int = 2
     seconds: float = 60.0
     start_seconds: float = 60.0
     memory: int = 4 * GIB
@@ -65,30 +64,27 @@ class EntryPointCandidate:
     def __init__(self, point: EntryPoint) -> None:
         """Raises ValueError for a variable that a candidate may not have."""
         self._point, self._environment = point, environment(point.variables) | dict(point.told_variables)
-        self._room = asyncio.Semaphore(point.at_once)
         self._idle: list[_Runner] = []
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
-        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
-        CancelledError."""
+        """The candidate's answer, or why there is none. Raises nothing but CancelledError."""
         try:
             body = orjson.dumps(question(item, self._point.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
-        async with self._room:
-            try:
-                runner = await self._alive() or await self._started()
-            except (_Lost, OSError) as error:
-                return Failed(f"the candidate does not start: {error}")
-            usable = False
-            try:
-                answer, usable = await self._asked(runner, body)
-            finally:
-                if usable:
-                    self._idle.append(runner)
-                else:
-                    await runner.stop()
-            return answer
+        try:
+            runner = await self._alive() or await self._started()
+        except (_Lost, OSError) as error:
+            return Failed(f"the candidate does not start: {error}", isinstance(error, TimeoutError))
+        usable = False
+        try:
+            answer, usable = await self._asked(runner, body)
+        finally:
+            if usable:
+                self._idle.append(runner)
+            else:
+                await runner.stop()
+        return answer
 
     async def _alive(self) -> _Runner | None:
         """A process that waits for a case; None where there is none. One that ended since its last case is dropped."""
@@ -110,7 +106,7 @@ class EntryPointCandidate:
             await self._idle.pop().stop()
 
     async def _started(self) -> _Runner:
-        """A process that is ready. Raises _Lost with the reason where it is not, and OSError."""
+        """A process that is ready. Raises _Lost with the reason where it is not, TimeoutError, OSError."""
         ours, theirs = socket.socketpair()
         command = [self._point.python, "-I", "-B", str(RUNNER), str(theirs.fileno())]
         try:
@@ -133,7 +129,7 @@ class EntryPointCandidate:
                 async with asyncio.timeout(self._point.start_seconds):
                     said = await _exchanged(runner, orjson.dumps(asked))
             except TimeoutError:
-                raise _Lost(f"it was not ready within {self._point.start_seconds:g} s") from None
+                raise TimeoutError(f"it was not ready within {self._point.start_seconds:g} s") from None
             ready = said.get("ready") is True
             if not ready:
                 raise _Lost(str(said.get("error") or "it says neither that it is ready nor why not"))
@@ -148,7 +144,7 @@ class EntryPointCandidate:
             async with asyncio.timeout(self._point.seconds):
                 said = await _exchanged(runner, body)
         except TimeoutError:
-            return Failed(f"the candidate gave no answer in {self._point.seconds:g} s"), False
+            return Failed(f"the candidate gave no answer in {self._point.seconds:g} s", may_pass=True), False
         except _Lost as error:
             return Failed(f"the candidate failed: {error}"), False
         if "error" in said:

@@ -137,6 +137,34 @@ def test_without_a_store_every_case_is_answered_all_the_same() -> None:
     assert len(set(outputs(found))) == 12
 
 
+def test_a_latency_leaves_out_the_wait_for_a_place() -> None:
+    now = 0.0
+
+    async def ask(case: Mapping[str, Any]) -> CandidateAnswer:
+        nonlocal now
+        await asyncio.sleep(0)
+        now += 0.3
+        return {"output": "late"}
+
+    found = run(Generator("hash", ask, Away(), Away(), lambda: now, places=asyncio.Semaphore(1)))
+    assert [one.latency_ms for one in found] == [300.0] * 12
+
+
+def test_no_more_cases_are_asked_at_once_than_there_are_places() -> None:
+    asked = most = 0
+
+    async def ask(case: Mapping[str, Any]) -> CandidateAnswer:
+        nonlocal asked, most
+        asked += 1
+        most = max(most, asked)
+        await asyncio.sleep(0)
+        asked -= 1
+        return {"output": "yes"}
+
+    run(Generator("hash", ask, Away(), Away(), places=asyncio.Semaphore(2)))
+    assert most == 2
+
+
 class Slow(Away):
     """A store that keeps nothing before it is let go on."""
 

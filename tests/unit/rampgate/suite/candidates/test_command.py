@@ -81,6 +81,13 @@ def test_what_is_no_answer_says_why(folder: Path, said: str, told: str) -> None:
     assert told in answer.why
 
 
+def test_only_a_failure_to_answer_in_time_may_pass(folder: Path) -> None:
+    late, broken = asked(folder, "hang", seconds=0.5), asked(folder, "fail")
+    assert isinstance(late, Failed)
+    assert isinstance(broken, Failed)
+    assert (late.may_pass, broken.may_pass) == (True, False)
+
+
 def test_one_that_reads_no_input_answers_all_the_same(folder: Path) -> None:
     assert asked(folder, "x" * (1 << 20), words=("echo", "hello")) == {"output": "hello\n"}
 

@@ -101,7 +101,7 @@ def test_what_other_cases_started_goes_on(folder: Path) -> None:
     first, second = folder / "first.pid", folder / "second.pid"
 
     async def asked() -> None:
-        candidate = EntryPointCandidate(EntryPoint("leaves:orphan", folder, sys.executable, at_once=2))
+        candidate = EntryPointCandidate(EntryPoint("leaves:orphan", folder, sys.executable))
         try:
             await asyncio.gather(*(candidate.answer({"input": str(file)}) for file in (first, second)))
             one, _ = candidate.waiting

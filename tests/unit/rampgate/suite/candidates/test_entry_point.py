@@ -76,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def point(folder: Path, function: str = "answer", **others: Any) -> EntryPoint:
-    return EntryPoint(f"candidate:{function}", folder, sys.executable, **({"at_once": 1} | others))
+    return EntryPoint(f"candidate:{function}", folder, sys.executable, **others)
 
 
 @asynccontextmanager
@@ -212,11 +212,14 @@ def test_one_of_our_settings_is_given_to_nobody() -> None:
         environment(["RAMPGATE_MODEL_KEY"])
 
 
-def test_no_more_processes_than_asked_for_answer_at_once_and_none_is_left(folder: Path) -> None:
+def test_no_more_processes_are_started_than_answer_at_once_and_none_is_left(folder: Path) -> None:
     async def ask() -> tuple[set[int], list[CandidateAnswer]]:
-        async with opened(point(folder, at_once=2)) as candidate:
-            answers = await asyncio.gather(*(candidate.answer({"input": f"{number}"}) for number in range(8)))
-            return {one.pid for one in candidate.waiting}, list(answers)
+        answers = list[CandidateAnswer]()
+        async with opened(point(folder)) as candidate:
+            for number in range(0, 8, 2):
+                both = (candidate.answer({"input": f"{one}"}) for one in (number, number + 1))
+                answers += await asyncio.gather(*both)
+            return {one.pid for one in candidate.waiting}, answers
 
     pids, answers = asyncio.run(ask())
     assert len(pids) == 2
