@@ -150,7 +150,7 @@ async def _asked(
         def expect(questions: int) -> None:
             model.spend.expected = questions
 
-        return await check(ask, judges, items, file, seed, repeats, expect), model.source
+        return await check(ask, judges, items, file, seed, repeats, expect), model.source(judges)
 
 
 def _registry(settings: Settings) -> Registry:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from evalcore.gates.golden import Failed, with_output
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
@@ -142,7 +142,7 @@ class Rubric:
             sample = there[item.id]
             if made.failure is Failure.OVER_LIMIT:
                 sample.left.append(judge.id)
-            if made.failure is None and evaluator_of(judge) is LLM_JUDGE:
+            if made.failure is None and needs_model(judge):
                 sample.judged += 1
                 sample.judged_kept += made.cached
             if not isinstance(made.answer, Unscored) and made.answer.cut:

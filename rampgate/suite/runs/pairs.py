@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from evalcore.gates.golden import FIELDS_OF_ANSWERS, Failed, with_output
 from evalcore.judges.evaluator import Prompt, Task
-from evalcore.judges.llm_judge import cache_key
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import without_model
 from evalcore.scoring.calls import Spend
@@ -141,7 +140,7 @@ def pairs_planned(
         for task in questions(judge, f"{case.id}#{sample}", _bare(case, rubric), candidate, baseline):
             made = evaluate(replace(task, judged_tokens=scorer.judged_tokens))
             if isinstance(made, Prompt):
-                known[cache_key(judge.asking, made, scorer.source)] = judge.asking
+                known[scorer.key_of(judge.asking, made)] = judge.asking
     return known, coming
 
 

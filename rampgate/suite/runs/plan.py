@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from evalcore.gates.golden import with_output
 from evalcore.judges.evaluator import Prompt
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
-from evalcore.judges.llm_judge import cache_key
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.cache import ScoreCache, kept
@@ -36,7 +35,7 @@ async def planned(
     last runs; None where they don't tell. `more` are questions beside those about single answers, by their keys, and
     of `coming` ones the key is not known yet. A judge that is asked again about what fails may take some calls more."""
     missing = sum(one.held is None for _, one in known)
-    asking = [judge for judge in rubric.judges if evaluator_of(judge) is LLM_JUDGE] if scorer is not None else []
+    asking = [judge for judge in rubric.judges if needs_model(judge)] if scorer is not None else []
     questions = (_questions(known, rubric, scorer) if scorer is not None else {}) | dict(more or {})
     held = await scores.get_many(list(questions))
     at_hand = sum(kept(value, judge) is not None for value, judge in zip(held, questions.values(), strict=True))
@@ -62,7 +61,7 @@ def _questions(known: Sequence[tuple[SuiteCase, Known]], rubric: Rubric, scorer:
                 continue
             made = evaluate(replace(task_of(judge, item), judged_tokens=scorer.judged_tokens))
             if isinstance(made, Prompt):
-                found |= {cache_key(judge, window, scorer.source): judge for window in made.windows}
+                found |= {scorer.key_of(judge, window): judge for window in made.windows}
     return found
 
 

@@ -36,7 +36,9 @@ SEAL = AnswerSeal(b"secret")
 
 
 class Model:
-    source = "test"
+    def source(self, model: str) -> str:
+        return "test"
+
     calls = 0
 
     async def complete(self, prompt: Prompt) -> Reply:

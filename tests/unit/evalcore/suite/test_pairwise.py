@@ -12,7 +12,7 @@ import pytest
 from evalcore.gates.golden import Failed, with_output
 from evalcore.judges import kinds
 from evalcore.judges.evaluator import NoScore, Prompt
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import evaluator_of, needs_model
 from evalcore.judges.llm_judge import LLMJudge, cache_key
 from evalcore.registry.disk import read_tree
 from evalcore.registry.judge import Judge
@@ -180,7 +180,7 @@ def registry() -> Registry:
 
 
 def test_every_shipped_judge_that_asks_a_model_can_be_asked_about_pairs(registry: Registry) -> None:
-    asked = [one for one in registry.all() if evaluator_of(one) is LLM_JUDGE]
+    asked = [one for one in registry.all() if needs_model(one)]
     assert asked
     for one in asked:
         comparing = pair_judge(one, OF_ANSWERS)
