@@ -18,15 +18,13 @@ from typing import Any, Final, Protocol
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
+from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer, Failed
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.items import NO_ANSWER, says_nothing
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
 """US dollars that an answer may say it cost."""
-TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace", "spans", "spans_dropped")
-"""Fields of an answer that tell how the candidate came to it."""
 
 
 class Left(Failed):
@@ -154,16 +152,17 @@ class Generator:
 def trace_of(wanted: Wanted, answer: Mapping[str, Any], latency_ms: float | None) -> tuple[str, bytes]:
     """Returns how the candidate came to its answer, behind the hash of it."""
     trace = orjson.dumps(
-        {"case": wanted.case, "output": answer.get("output"), "latency_ms": latency_ms}
-        | {name: answer[name] for name in TRACED if name in answer},
+        {"case": wanted.case, "latency_ms": latency_ms} | {name: answer[name] for name in OF_ANSWERS if name in answer},
         option=orjson.OPT_SORT_KEYS,
     )
     return hashlib.sha256(trace).hexdigest(), trace
 
 
 def dollars_of(answer: CandidateAnswer) -> float | None:
-    """What the answer cost, where the candidate tells: at most DEAREST, so that the costs of any run have a sum."""
-    told = answer.get("cost_usd") if isinstance(answer, Mapping) else None
+    """Returns what the answer says it cost: at most DEAREST, so that the costs of any run have a sum."""
+    given = answer if isinstance(answer, Mapping) else {}
+    usage = given.get("usage")
+    told = given.get("cost_usd", usage.get("cost_usd") if isinstance(usage, Mapping) else None)
     if isinstance(told, bool) or not isinstance(told, (int, float)) or not math.isfinite(told) or told < 0:
         return None
     return min(float(told), DEAREST)

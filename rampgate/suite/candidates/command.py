@@ -19,10 +19,11 @@ from evalcore.scoring.bounded_answer import LONGEST_ANSWER
 from rampgate.suite.candidates.processes import Started, environment, start
 
 
-@dataclass(frozen=True)
-class Command:
-    """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones. `beside`
-    goes with each case; `told_variables` are variables with their values."""
+@dataclass
+class CommandCandidate:
+    """Runs `words` in `folder` for each case; `variables` are names of the environment that it gets beside the usual
+    ones. `beside` goes with each case; `told_variables` are variables with their values. Raises ValueError for a
+    variable that a candidate may not have."""
 
     words: Sequence[str]
     folder: Path
@@ -31,29 +32,24 @@ class Command:
     beside: Mapping[str, Any] = field(default_factory=dict)
     told_variables: Mapping[str, str] = field(default_factory=dict)
 
-
-class CommandCandidate:
-    """Asks one candidate."""
-
-    def __init__(self, command: Command) -> None:
-        """Raises ValueError for a variable that a candidate may not have."""
-        self._command, self._environment = command, environment(command.variables) | dict(command.told_variables)
+    def __post_init__(self) -> None:
+        self._environment = environment(self.variables) | dict(self.told_variables)
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
         """The candidate's answer, or why there is none. Raises nothing but CancelledError."""
         try:
-            body = orjson.dumps(question(item, self._command.beside), default=str)
+            body = orjson.dumps(question(item, self.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
         try:
-            started = await start(self._command.words, self._command.folder, self._environment, answers=True)
+            started = await start(self.words, self.folder, self._environment, answers=True)
         except OSError as error:
             return Failed(f"the candidate does not start: {error}")
         try:
-            async with asyncio.timeout(self._command.seconds):
+            async with asyncio.timeout(self.seconds):
                 return await _answered(started, body)
         except TimeoutError:
-            return Failed(f"the candidate gave no answer in {self._command.seconds:g} s", may_pass=True)
+            return Failed(f"the candidate gave no answer in {self.seconds:g} s", may_pass=True)
         finally:
             await started.kill()
 

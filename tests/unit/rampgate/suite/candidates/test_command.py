@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalcore.gates.golden import CandidateAnswer, Failed
-from rampgate.suite.candidates.command import Command, CommandCandidate
+from rampgate.suite.candidates.command import CommandCandidate
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def asked(folder: Path, said: Any, *, seconds: float = 60.0, words: tuple[str, ...] = ()) -> CandidateAnswer:
-    candidate = CommandCandidate(Command(words or (sys.executable, "answer.py"), folder, seconds=seconds))
+    candidate = CommandCandidate(words or (sys.executable, "answer.py"), folder, seconds=seconds)
     return asyncio.run(candidate.answer({"input": said, "metadata": {"category": "sports"}}))
 
 
