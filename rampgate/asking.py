@@ -31,10 +31,9 @@ class Asking:
     def __init__(self, what: str, scorer: Scorer, work: Unfinished, spend: Spend) -> None:
         self._what, self._scorer, self._work, self.spend = what, scorer, work, spend
 
-    @property
-    def source(self) -> str:
-        """Where the model is."""
-        return self._scorer.source
+    def source(self, judges: Sequence[Judge]) -> str:
+        """Where these judges' models are."""
+        return ", ".join(dict.fromkeys(self._scorer.source(judge.rule.model) for judge in judges))
 
     async def ask(self, tasks: Sequence[Task], round_name: str) -> list[Judgement]:
         """Judgements in the order of the tasks. Rounds of other names are asked anew; one of the same name goes on with

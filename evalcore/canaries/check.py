@@ -14,7 +14,7 @@ from evalcore.canaries.planting import planted, positions
 from evalcore.canaries.shift import ALPHA, Cell, Direction, Found, Moves, Said, cell, judged, noise
 from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Judgement, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import task_of, unscorable
@@ -114,7 +114,7 @@ async def check(
 
 def asked(judges: Sequence[Judge]) -> list[Judge]:
     """Returns the judges that ask a model; a text can't talk to the others."""
-    return [judge for judge in judges if evaluator_of(judge) is LLM_JUDGE]
+    return [judge for judge in judges if needs_model(judge)]
 
 
 @dataclass(frozen=True)

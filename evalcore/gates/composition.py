@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from evalcore.gates.golden import FIELDS_OF_ANSWERS, CandidateAnswer, Failed, answered, field_of, firing_on
+from evalcore.gates.golden import OF_ANSWERS, CandidateAnswer, Failed, answered, field_of, firing_on
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import Item
 from evalcore.scoring.sampling import POOL, share
@@ -29,8 +29,6 @@ GOLDEN: Final = "golden"
 ADVERSARIAL: Final = "adversarial"
 WENT_IN: Final = ("trace_id", "response_id", "project_name", "started_at", "input", "metadata")
 """Fields of a trace that are there before an answer."""
-OF_AN_ANSWER: Final = (*sorted(FIELDS_OF_ANSWERS), "handoffs", "proposal", "llm_calls", "usage")
-"""Fields of a trace that a candidate's answer may set."""
 OF_ANOTHER: Final = ("prompt_version", "experiment_id", "arm")
 """Metadata about the version that answered in production; it is dropped."""
 TOLD: Final = ("vertical", "sub_agent", "category")
@@ -105,7 +103,7 @@ def topped_up(trace: bytes, source: Mapping[str, Any], answer: CandidateAnswer, 
     metadata = {**source["metadata"], "agent_version": agent_version}
     if isinstance(answer, Failed):
         return Item(identity, "online", {**source, "metadata": metadata}, share=share(trace), missing=answer.why)
-    given = {name: answer[name] for name in OF_AN_ANSWER if name in answer}
+    given = {name: answer[name] for name in OF_ANSWERS if name in answer}
     return Item(identity, "online", {"tool_calls": [], **source, "metadata": metadata, **given}, share=share(trace))
 
 

@@ -15,24 +15,30 @@ from evalcore.scoring.items import Item, dataset_item, identity, served
 from schemas.counting import counted
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
+from schemas.wire_forms import TraceDetails
 
 FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
 """Fields of an item that no answer of a candidate replaces."""
-FIELDS_OF_ANSWERS: Final = frozenset({"output", "tool_calls"})
-"""Fields that only an answer has; those of the dataset are dropped."""
+OF_ANSWERS: Final = (
+    "output", *TraceDetails.__annotations__, "prompt", "retrieval", "trace", "spans", "spans_dropped"
+)  # fmt: skip
+"""Fields that only an answer has, in a trace's form, with what else says how the agent came to it; those of the dataset
+are dropped. A stored trace has them, and judges may read them."""
 TRACEPARENT: Final = "traceparent"
 UNANSWERED: Final = "the candidate gave no output for it"
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The reason why the candidate has no answer to an item."""
+    """The reason why the candidate has no answer to an item. `may_pass`: the next try may have one, as after a timeout,
+    429 or 5xx."""
 
     why: str
+    may_pass: bool = False
 
 
 CandidateAnswer = Mapping[str, Any] | Failed
-"""The fields of an answer: `output`, and others that judges read, such as `tool_calls`."""
+"""The fields of an answer: `output`, those of OF_ANSWERS that it has, and others that judges read."""
 
 
 def question(item: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +183,7 @@ def judges_of(row: Mapping[str, Any], registry: Registry, vertical: str | None) 
 
 def with_output(row: Mapping[str, Any], answer: CandidateAnswer, schema: Mapping[str, Any], number: int = 0) -> Item:
     """Returns an item of a dataset with the candidate's answer, none of whose fields replaces the item's own."""
-    own = {name: value for name, value in row.items() if name not in FIELDS_OF_ANSWERS}
+    own = {name: value for name, value in row.items() if name not in OF_ANSWERS}
     if isinstance(answer, Failed):
         return dataset_item(own, schema, number, answer.why)
     given = {name: value for name, value in answer.items() if name not in FIELDS_OF_ITEMS}

@@ -90,7 +90,11 @@ class Prompt:
 
 
 class Evaluator(Protocol):
-    """May be called from any thread, and at any time again with the same result."""
+    """May be called from any thread, and at any time again with the same result. `needs_model`: without a model it can
+    score nothing."""
+
+    @property
+    def needs_model(self) -> bool: ...
 
     def evaluate(self, task: Task) -> Evaluation | Prompt:
         """Return the score, or the prompt whose reply has it.

@@ -11,7 +11,7 @@ from evalcore.judges.evaluator import Evaluator
 from evalcore.judges.llm_judge import LLMJudge
 from evalcore.registry.judge import Judge
 
-LLM_JUDGE: Evaluator = LLMJudge()
+_LLM_JUDGE: Evaluator = LLMJudge()
 _KINDS: dict[str, Evaluator] = {}
 
 
@@ -25,4 +25,9 @@ def register(scheme: str, evaluator: Evaluator) -> None:
 def evaluator_of(judge: Judge) -> Evaluator:
     """The evaluator that scores for this judge."""
     scheme, colon, _ = judge.rule.model.partition(":")
-    return _KINDS.get(scheme, LLM_JUDGE) if colon else LLM_JUDGE
+    return _KINDS.get(scheme, _LLM_JUDGE) if colon else _LLM_JUDGE
+
+
+def needs_model(judge: Judge) -> bool:
+    """Tells whether a model has to be asked for this judge's scores."""
+    return evaluator_of(judge).needs_model

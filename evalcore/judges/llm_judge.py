@@ -19,6 +19,8 @@ from schemas.judges import ScoreType
 class LLMJudge:
     """Scores by a model's reply to the rule's prompt."""
 
+    needs_model = True
+
     def evaluate(self, task: Task) -> Prompt:
         return render(task.judge, task.context, task.source, task.judged_tokens)
 

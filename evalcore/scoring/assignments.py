@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from evalcore.judges.bindings import meant, parts
 from evalcore.judges.evaluator import Prompt, Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
@@ -121,7 +121,7 @@ def _unscorable(task: Task, item: Item) -> Judgement | None:
 def without_model(task: Task) -> Judgement:
     """Returns what becomes of a task where no model is configured."""
     missing = CallFailed(Failure.UNBOUND, NO_MODEL)
-    found = missing if evaluator_of(task.judge) is LLM_JUDGE else evaluate(task)
+    found = missing if needs_model(task.judge) else evaluate(task)
     return judgement(task, missing if isinstance(found, Prompt) else found, cached=True)
 
 

@@ -63,9 +63,8 @@ class Reply:
 
 
 class Model(Protocol):
-    @property
-    def source(self) -> str:
-        """Returns where the model is; a part of the key under which answers are kept."""
+    def source(self, model: str) -> str:
+        """Returns where the model of this name is; a part of the key under which answers are kept."""
         ...
 
     async def complete(self, asked: Prompt) -> Reply:

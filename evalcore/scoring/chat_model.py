@@ -66,12 +66,15 @@ class ChatModel:
 
     def __init__(self, client: Client, url: str, key: str | None = None) -> None:
         self._client = client
-        self.source = url.rstrip("/").removesuffix(PATH)
-        self._url = self.source + PATH
+        self._base = url.rstrip("/").removesuffix(PATH)
+        self._url = self._base + PATH
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._refused: dict[str, frozenset[str]] = {}
         """What models refused of _OPTIONAL: a response format, where the prompt and the strict reading remain; and a
         temperature, since OpenAI's reasoning models take none but their own."""
+
+    def source(self, model: str) -> str:
+        return self._base
 
     async def complete(self, asked: Prompt) -> Reply:
         sent = frozenset(_OPTIONAL) - self._refused.get(asked.model, frozenset())

@@ -36,7 +36,9 @@ class OpikModel:
 
     def __init__(self, **options: Any) -> None:
         self._options = options
-        self.source = f"opik:{options.get('api_base', '')}"
+
+    def source(self, model: str) -> str:
+        return f"opik:{self._options.get('api_base', '')}"
 
     async def complete(self, asked: Prompt) -> Reply:
         made = await asyncio.to_thread(_model, asked.model, asked.temperature, tuple(sorted(self._options.items())))

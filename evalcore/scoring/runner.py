@@ -163,9 +163,13 @@ class Scorer:
         if flight is not None and flight.call is call:
             del self._flights[name]
 
-    @property
-    def source(self) -> str:
-        return self._caller.model.source
+    def source(self, model: str) -> str:
+        """Returns where the model of this name is."""
+        return self._caller.model.source(model)
+
+    def key_of(self, judge: Judge, asked: Prompt) -> str:
+        """Returns the key under which the answer to a question is kept."""
+        return cache_key(judge, asked, self.source(asked.model))
 
     @property
     def at_once(self) -> int:
@@ -338,7 +342,7 @@ class Scoring:
 
     def _name(self, task: Task, asked: Prompt) -> str:
         """Returns the name under which the answer to a question is kept."""
-        name = cache_key(task.judge, asked, self._scorer.source)
+        name = self._scorer.key_of(task.judge, asked)
         return digest([name, task.item]) if self._scorer.each else name
 
     async def _in_windows(

@@ -133,7 +133,7 @@ async def _asked(
         def expect(questions: int) -> None:
             model.spend.expected = questions
 
-        return await check(ask, judges, items, file, seed, repeats, expect), model.source
+        return await check(ask, judges, items, file, seed, repeats, expect), model.source(judges)
 
 
 def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:

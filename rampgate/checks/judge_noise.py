@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry import disk
 from evalcore.registry.files import NOISE
 from evalcore.registry.judge import Judge
@@ -119,7 +119,7 @@ def judges_that_ask(registry: Registry, names: Sequence[str]) -> list[Judge]:
         wanted = [registry.judge(name) for name in dict.fromkeys(names)] if names else list(registry.all())
     except UnknownJudge as error:
         raise Failure(f"--judge: {error}") from error
-    found = [judge for judge in wanted if judge.fires and evaluator_of(judge) is LLM_JUDGE]
+    found = [judge for judge in wanted if judge.fires and needs_model(judge)]
     if not found:
         raise Failure("no judge asks a model: there is no noise to measure")
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from evalcore.drift.limits import between_runs
 from evalcore.drift.scale import declared
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.manifest.discovery import components
 from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from evalcore.registry.judge import Judge, digest
@@ -57,7 +57,7 @@ class Stored:
 
 def asked_judges(judges: Sequence[Judge]) -> list[Judge]:
     """Those that ask a model. Others are code, which answers alike each time."""
-    return [judge for judge in judges if judge.fires and evaluator_of(judge) is LLM_JUDGE]
+    return [judge for judge in judges if judge.fires and needs_model(judge)]
 
 
 def changed_judges(before: Tree, now: Tree, registry: Registry, vertical: str | None) -> list[Judge]:

@@ -156,7 +156,7 @@ async def _proposed(
     """The meta-LLM's proposals; its answer of before, where it was asked the same. Raises CallFailed, TooLong."""
     judges = {judge.id: judge for own in made.targets.values() for judge in own}
     asked, made.shown = question(work.agent, failing, list(judges.values()), work.model, work.most)
-    about = ("meta", scorer.source, asked.model, asked.rubric, asked.turn)
+    about = ("meta", scorer.source(asked.model), asked.model, asked.rubric, asked.turn)
     reply = await kept.get(*about)
     if not isinstance(reply, str):
 

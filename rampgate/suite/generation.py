@@ -18,15 +18,13 @@ from typing import Any, Final, Protocol
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
+from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer, Failed
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.items import NO_ANSWER, says_nothing
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
 """US dollars that an answer may say it cost."""
-TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace", "spans", "spans_dropped")
-"""Fields of an answer that tell how the candidate came to it."""
 
 
 class Left(Failed):
@@ -81,7 +79,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Generator:
-    """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once.
+    """`configuration` is the hash of all parts of the candidate; `places` is how many cases it is asked at once.
     Without `answers` none is kept, since nothing would tell that other code answers by now.
     `room` is for those that are asked or not kept yet: where the store is slow, no more is paid for meanwhile."""
 
@@ -92,6 +90,7 @@ class Generator:
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     tracing: Tracing | None = None
 
     async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
@@ -135,11 +134,13 @@ class Generator:
         return answer, latency
 
     async def _timed(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
-        began = self.clock()
-        answer = await self.ask(case)
+        async with self.places:
+            began = self.clock()
+            answer = await self.ask(case)
+            latency = round((self.clock() - began) * 1000, 1)
         if too_deep(answer):
             answer = Failed(f"the candidate's answer {TOO_DEEP}")
-        return answer, round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
+        return answer, latency if not isinstance(answer, Left) else None
 
     async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""
@@ -156,16 +157,17 @@ class Generator:
 def trace_of(wanted: Wanted, answer: Mapping[str, Any], latency_ms: float | None) -> tuple[str, bytes]:
     """Returns how the candidate came to its answer, behind the hash of it."""
     trace = orjson.dumps(
-        {"case": wanted.case, "output": answer.get("output"), "latency_ms": latency_ms}
-        | {name: answer[name] for name in TRACED if name in answer},
+        {"case": wanted.case, "latency_ms": latency_ms} | {name: answer[name] for name in OF_ANSWERS if name in answer},
         option=orjson.OPT_SORT_KEYS,
     )
     return hashlib.sha256(trace).hexdigest(), trace
 
 
 def dollars_of(answer: CandidateAnswer) -> float | None:
-    """What the answer cost, where the candidate tells: at most DEAREST, so that the costs of any run have a sum."""
-    told = answer.get("cost_usd") if isinstance(answer, Mapping) else None
+    """Returns what the answer says it cost: at most DEAREST, so that the costs of any run have a sum."""
+    given = answer if isinstance(answer, Mapping) else {}
+    usage = given.get("usage")
+    told = given.get("cost_usd", usage.get("cost_usd") if isinstance(usage, Mapping) else None)
     if isinstance(told, bool) or not isinstance(told, (int, float)) or not math.isfinite(told) or told < 0:
         return None
     return min(float(told), DEAREST)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
@@ -19,7 +20,6 @@ from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.runs.pairs import OF_ANSWERS
 from rampgate.suite.scoring import Rubric
 from rampgate.suite.suite_files import Suite, read_suite
 from schemas.checks.suite import SuiteFile

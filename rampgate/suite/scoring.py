@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from evalcore.gates.golden import Failed, with_output
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
@@ -60,26 +60,21 @@ class ScoredSample:
 
 @dataclass(frozen=True)
 class Rubric:
-    """What looks at a suite's outputs. `schema` is the manifest's of a dataset's items."""
+    """What looks at a suite's outputs, beside a case's own checks and judges. `schema` is the manifest's of a dataset's
+    items."""
 
     judges: Sequence[Judge]
     checks: Mapping[str, Checker]
     schema: Mapping[str, Any]
 
     @property
-    def names(self) -> list[str]:
-        """The names of all scores."""
-        return list(self.versions)
-
-    @property
     def versions(self) -> dict[str, str]:
-        """The version of what gives each score: of the judge, or of the check."""
-        judges = {
-            name: one.version[:VERSION]
-            for one in self.judges
-            for name in (one.id, *(f"{one.id}.{part}" for part in one.dimensions))
-        }
-        return {name: checker.version[:VERSION] for name, checker in self.checks.items()} | judges
+        """The version of what gives each score of all cases: of the judge, or of the check."""
+        return _versions(self.checks, self.judges)
+
+    def versions_of(self, case: SuiteCase) -> dict[str, str]:
+        """The same of the scores of one case."""
+        return _versions({**self.checks, **case.checks}, [*self.judges, *case.judges])
 
     async def score(
         self,
@@ -130,19 +125,20 @@ class Rubric:
         ]
         async with arrived(scorer, "suite", self.judges, items, spend, breaker) as (found, scoring):
             answered = [item for item in found if not item.missing]
+            for item in answered:
+                self._check(there[item.id], item)
             pairs = assign(self.judges, answered)
+            pairs += [pair for item in answered for pair in assign(_own_judges(there[item.id]), [item])]
             judgements = await score_assignments(scoring, pairs)
-        for item in answered:
-            self._check(there[item.id], item)
         for sample in there.values():
             if isinstance(sample.generated.answer, Left):
-                sample.left = self.names
+                sample.left = [*self.versions_of(sample.case)]
                 sample.scores |= dict.fromkeys(sample.left)
         for (judge, item), made in zip(pairs, judgements, strict=True):
             sample = there[item.id]
             if made.failure is Failure.OVER_LIMIT:
                 sample.left.append(judge.id)
-            if made.failure is None and evaluator_of(judge) is LLM_JUDGE:
+            if made.failure is None and needs_model(judge):
                 sample.judged += 1
                 sample.judged_kept += made.cached
             if not isinstance(made.answer, Unscored) and made.answer.cut:
@@ -153,11 +149,31 @@ class Rubric:
         return [there[name] for name in names]
 
     def _check(self, sample: ScoredSample, item: Item) -> None:
-        for name, checker in self.checks.items():
+        for name, checker in {**self.checks, **sample.case.checks}.items():
             found = checker.check(item.source)
             sample.scores[name] = found.score
             if found.reason:
                 sample.reasons[name] = found.reason
+
+
+def _versions(checks: Mapping[str, Checker], judges: Sequence[Judge]) -> dict[str, str]:
+    found = {
+        name: one.version[:VERSION]
+        for one in judges
+        for name in (one.id, *(f"{one.id}.{part}" for part in one.dimensions))
+    }
+    return {name: checker.version[:VERSION] for name, checker in checks.items()} | found
+
+
+def _own_judges(sample: ScoredSample) -> list[Judge]:
+    """The judges of its case alone. Where a check of the case fails, those of safety; the others do not apply."""
+    case = sample.case
+    failed = next((name for name in case.checks if sample.scores[name] != 1.0), None)
+    if failed is None:
+        return [*case.judges]
+    for name in _versions({}, [one for one in case.judges if not one.safety]):
+        sample.scores[name], sample.reasons[name] = NOT_APPLICABLE, f"not asked: the check {failed} does not hold"
+    return [one for one in case.judges if one.safety]
 
 
 def _note(sample: ScoredSample, name: str, answer: Answer, reason: str) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from evalcore.registry.judge import digest
+from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.items import identity
 from evalcore.suite.checks import Checker
 from evalcore.suite.draw import smoke_set
@@ -33,13 +33,16 @@ Fetching = Callable[[SuiteFile], Iterable[Placed]]
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One case. `row` is its line; `slices` are those of its tags that the suite compares."""
+    """One case. `row` is its line; `slices` are those of its tags that the suite compares. `checks` and `judges` are
+    its own, beside the suite's; its judges wait for its checks."""
 
     id: str
     row: Mapping[str, Any]
     tags: tuple[str, ...]
     cluster: str | None
     slices: tuple[str, ...] = ()
+    checks: Mapping[str, Checker] = field(default_factory=dict)
+    judges: Sequence[Judge] = ()
 
     @property
     def question(self) -> str:
@@ -110,9 +113,9 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
             raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
-    for field, named in (("safety", file.safety), ("slices", file.slices)):
+    for place, named in (("safety", file.safety), ("slices", file.slices)):
         if strange := sorted(set(named) - known):
-            raise BadFile(f"{path}: {field}: no case has the tag {strange[0]!r}")
+            raise BadFile(f"{path}: {place}: no case has the tag {strange[0]!r}")
     compared = known if not file.slices else {*file.slices, *file.safety}
     cases = [replace(case, slices=tuple(tag for tag in case.tags if tag in compared)) for case in cases]
     parts = {name: _hash(home, theirs, name, part) for name, part in file.candidate.parts.items()}

@@ -59,6 +59,7 @@ class CandidateClient:
         self._room = asyncio.Semaphore(self._limits.at_once)
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._answered = self._failed = 0
+        self._may_pass = False
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
         """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
@@ -68,7 +69,8 @@ class CandidateClient:
 
     async def _tried(self, item: Mapping[str, Any]) -> CandidateAnswer:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:
-            return Failed(f"not asked: the candidate answered none of the first {self._failed} items")
+            why = f"not asked: the candidate answered none of the first {self._failed} items"
+            return Failed(why, self._may_pass)
         try:
             body = orjson.dumps(question(item, self._beside), default=str)
         except orjson.JSONEncodeError as error:
@@ -78,9 +80,10 @@ class CandidateClient:
         try:
             answer = await retry.call(lambda: self._ask(body, headers), TryAgain)
         except TryAgain as error:
-            answer = Failed(str(error))
+            answer = Failed(str(error), may_pass=True)
         if isinstance(answer, Failed):
             self._failed += 1
+            self._may_pass = answer.may_pass
         else:
             self._answered += 1
         return answer
@@ -166,7 +169,7 @@ class CandidateAnswers:
         async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
             answer = await candidate.answer(item)
             if isinstance(answer, Failed):
-                return Failed(f"{who}: {answer.why}")
+                return Failed(f"{who}: {answer.why}", answer.may_pass)
             await self._keep(key, answer)
             return answer
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from evalcore.framing import referring
 from evalcore.judges.bindings import Unbound, as_text, names, parts, resolve
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.items import Item
 from schemas.judges import Classification, ScoreType, Variables
@@ -63,7 +63,7 @@ class PairJudge:
 def pair_judge(judge: Judge, of_answers: Collection[str]) -> PairJudge:
     """Returns the judge with the question of pairs. `of_answers` are the fields that an agent's answer brings; all else
     is the case's, and the same for both. Raises NotComparing."""
-    if evaluator_of(judge) is not LLM_JUDGE:
+    if not needs_model(judge):
         raise NotComparing(f"{judge.id} asks no model: it can't say which of two answers is better")
     rule = judge.rule
     paths = rule.variables.offline

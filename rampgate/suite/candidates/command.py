@@ -19,47 +19,39 @@ from evalcore.scoring.bounded_answer import LONGEST_ANSWER
 from rampgate.suite.candidates.processes import Started, environment, start
 
 
-@dataclass(frozen=True)
-class Command:
-    """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones. `beside`
-    goes with each case; `told_variables` are variables with their values."""
+@dataclass
+class CommandCandidate:
+    """Runs `words` in `folder` for each case; `variables` are names of the environment that it gets beside the usual
+    ones. `beside` goes with each case; `told_variables` are variables with their values. Raises ValueError for a
+    variable that a candidate may not have."""
 
     words: Sequence[str]
     folder: Path
     variables: tuple[str, ...] = ()
-    at_once: int = 2
     seconds: float = 60.0
     beside: Mapping[str, Any] = field(default_factory=dict)
     told_variables: Mapping[str, str] = field(default_factory=dict)
 
-
-class CommandCandidate:
-    """Asks one candidate."""
-
-    def __init__(self, command: Command) -> None:
-        """Raises ValueError for a variable that a candidate may not have."""
-        self._command, self._environment = command, environment(command.variables) | dict(command.told_variables)
-        self._room = asyncio.Semaphore(command.at_once)
+    def __post_init__(self) -> None:
+        self._environment = environment(self.variables) | dict(self.told_variables)
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
-        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
-        CancelledError."""
+        """The candidate's answer, or why there is none. Raises nothing but CancelledError."""
         try:
-            body = orjson.dumps(question(item, self._command.beside), default=str)
+            body = orjson.dumps(question(item, self.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
-        async with self._room:
-            try:
-                started = await start(self._command.words, self._command.folder, self._environment, answers=True)
-            except OSError as error:
-                return Failed(f"the candidate does not start: {error}")
-            try:
-                async with asyncio.timeout(self._command.seconds):
-                    return await _answered(started, body)
-            except TimeoutError:
-                return Failed(f"the candidate gave no answer in {self._command.seconds:g} s")
-            finally:
-                await started.kill()
+        try:
+            started = await start(self.words, self.folder, self._environment, answers=True)
+        except OSError as error:
+            return Failed(f"the candidate does not start: {error}")
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await _answered(started, body)
+        except TimeoutError:
+            return Failed(f"the candidate gave no answer in {self.seconds:g} s", may_pass=True)
+        finally:
+            await started.kill()
 
     async def close(self) -> None:
         """Returns at once: a process ends with its case."""

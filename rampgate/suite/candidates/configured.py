@@ -11,8 +11,8 @@ from evalcore.gates.golden import CandidateAnswer
 from evalcore.scoring.http_client import HttpClient
 from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
-from rampgate.suite.candidates.command import Command, CommandCandidate
-from rampgate.suite.candidates.entry_point import EntryPoint, EntryPointCandidate
+from rampgate.suite.candidates.command import CommandCandidate
+from rampgate.suite.candidates.entry_point import EntryPointCandidate
 from schemas.checks.suite import Candidate
 from schemas.settings import in_the_clear
 from streams.gates.candidate import CandidateClient, CandidateLimits
@@ -54,14 +54,10 @@ def _made(
 ) -> CommandCandidate | EntryPointCandidate:
     seconds = float(told.seconds)
     if told.command is not None:
-        return CommandCandidate(
-            Command(told.command, folder, told.environment, told.at_once, seconds, beside, told_variables)
-        )
+        return CommandCandidate(told.command, folder, told.environment, seconds, beside, told_variables)
     # A name is looked for on PATH; a path must hold wherever the process starts.
     python = str(home.absolute() / told.python) if "/" in told.python else told.python
     return EntryPointCandidate(
-        EntryPoint(
-            str(told.entry), folder, python, told.environment, told.at_once, seconds,
-            memory=told.memory_mb << 20, beside=beside, told_variables=told_variables,
-        )
+        str(told.entry), folder, python, told.environment, seconds,
+        memory=told.memory_mb << 20, beside=beside, told_variables=told_variables,
     )  # fmt: skip

@@ -26,24 +26,6 @@ HIDDEN: Final = ("schemas", "evalcore", "agents", "streams", "rampgate")
 GIB: Final = 1 << 30
 
 
-@dataclass(frozen=True)
-class EntryPoint:
-    """What to run. `entry` is `module:function` in `folder`, `python` its interpreter; `variables` are names of the
-    environment that it gets beside the usual ones; `memory` bytes of address space a process may have, 0 without a
-    limit; `beside` goes with each case; `told_variables` are variables with their values."""
-
-    entry: str
-    folder: Path
-    python: str
-    variables: tuple[str, ...] = ()
-    at_once: int = 2
-    seconds: float = 60.0
-    start_seconds: float = 60.0
-    memory: int = 4 * GIB
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    told_variables: Mapping[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class _Runner:
     started: Started
@@ -59,36 +41,46 @@ class _Lost(Exception):
     """The process can't be used any more."""
 
 
+@dataclass
 class EntryPointCandidate:
-    """Asks one candidate. A process is started when it is needed; one that cannot start fails its case."""
+    """Asks `entry`, which is `module:function` in `folder`, by its interpreter `python`; `variables` are names of the
+    environment that it gets beside the usual ones; `memory` bytes of address space a process may have, 0 without a
+    limit; `beside` goes with each case; `told_variables` are variables with their values. A process is started when it
+    is needed; one that cannot start fails its case. Raises ValueError for a variable that a candidate may not have."""
 
-    def __init__(self, point: EntryPoint) -> None:
-        """Raises ValueError for a variable that a candidate may not have."""
-        self._point, self._environment = point, environment(point.variables) | dict(point.told_variables)
-        self._room = asyncio.Semaphore(point.at_once)
+    entry: str
+    folder: Path
+    python: str
+    variables: tuple[str, ...] = ()
+    seconds: float = 60.0
+    start_seconds: float = 60.0
+    memory: int = 4 * GIB
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    told_variables: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._environment = environment(self.variables) | dict(self.told_variables)
         self._idle: list[_Runner] = []
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
-        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
-        CancelledError."""
+        """The candidate's answer, or why there is none. Raises nothing but CancelledError."""
         try:
-            body = orjson.dumps(question(item, self._point.beside), default=str)
+            body = orjson.dumps(question(item, self.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
-        async with self._room:
-            try:
-                runner = await self._alive() or await self._started()
-            except (_Lost, OSError) as error:
-                return Failed(f"the candidate does not start: {error}")
-            usable = False
-            try:
-                answer, usable = await self._asked(runner, body)
-            finally:
-                if usable:
-                    self._idle.append(runner)
-                else:
-                    await runner.stop()
-            return answer
+        try:
+            runner = await self._alive() or await self._started()
+        except (_Lost, OSError) as error:
+            return Failed(f"the candidate does not start: {error}", isinstance(error, TimeoutError))
+        usable = False
+        try:
+            answer, usable = await self._asked(runner, body)
+        finally:
+            if usable:
+                self._idle.append(runner)
+            else:
+                await runner.stop()
+        return answer
 
     async def _alive(self) -> _Runner | None:
         """A process that waits for a case; None where there is none. One that ended since its last case is dropped."""
@@ -110,11 +102,11 @@ class EntryPointCandidate:
             await self._idle.pop().stop()
 
     async def _started(self) -> _Runner:
-        """A process that is ready. Raises _Lost with the reason where it is not, and OSError."""
+        """A process that is ready. Raises _Lost with the reason where it is not, TimeoutError, OSError."""
         ours, theirs = socket.socketpair()
-        command = [self._point.python, "-I", "-B", str(RUNNER), str(theirs.fileno())]
+        command = [self.python, "-I", "-B", str(RUNNER), str(theirs.fileno())]
         try:
-            started = await start(command, self._point.folder, self._environment, (theirs.fileno(),))
+            started = await start(command, self.folder, self._environment, (theirs.fileno(),))
         except BaseException:
             ours.close()
             raise
@@ -122,18 +114,18 @@ class EntryPointCandidate:
             theirs.close()
         runner = _Runner(started, *await asyncio.open_connection(sock=ours))
         asked = {
-            "entry": self._point.entry,
-            "folder": str(self._point.folder.absolute()),
+            "entry": self.entry,
+            "folder": str(self.folder.absolute()),
             "hidden": HIDDEN,
-            "memory": self._point.memory,
+            "memory": self.memory,
         }
         ready = False
         try:
             try:
-                async with asyncio.timeout(self._point.start_seconds):
+                async with asyncio.timeout(self.start_seconds):
                     said = await _exchanged(runner, orjson.dumps(asked))
             except TimeoutError:
-                raise _Lost(f"it was not ready within {self._point.start_seconds:g} s") from None
+                raise TimeoutError(f"it was not ready within {self.start_seconds:g} s") from None
             ready = said.get("ready") is True
             if not ready:
                 raise _Lost(str(said.get("error") or "it says neither that it is ready nor why not"))
@@ -145,10 +137,10 @@ class EntryPointCandidate:
     async def _asked(self, runner: _Runner, body: bytes) -> tuple[CandidateAnswer, bool]:
         """The answer, and whether the process can take another case."""
         try:
-            async with asyncio.timeout(self._point.seconds):
+            async with asyncio.timeout(self.seconds):
                 said = await _exchanged(runner, body)
         except TimeoutError:
-            return Failed(f"the candidate gave no answer in {self._point.seconds:g} s"), False
+            return Failed(f"the candidate gave no answer in {self.seconds:g} s", may_pass=True), False
         except _Lost as error:
             return Failed(f"the candidate failed: {error}"), False
         if "error" in said:

@@ -10,24 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from agents.ports import Unavailable
+from evalcore.gates.golden import OF_ANSWERS
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate.inputs import BadFile, lines
-from rampgate.suite.generation import TRACED, Generated
+from rampgate.suite.generation import Generated, KeptValues
 from rampgate.suite.result_files import read_run
 from rampgate.suite.scoring import Numbered, Rubric
 from rampgate.suite.suite_files import SuiteCase
-
-
-class Traces(Protocol):
-    """See `rampgate.store.sealed.Kept`."""
-
-    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
 
 
 @dataclass(frozen=True)
@@ -41,23 +36,21 @@ class JudgedAgain:
 
 
 async def judged_again(
-    path: Path, cases: Sequence[SuiteCase], rubric: Rubric, scorer: Scorer | None, spend: Spend, traces: Traces
+    path: Path, cases: Sequence[SuiteCase], rubric: Rubric, scorer: Scorer | None, spend: Spend, traces: KeptValues
 ) -> JudgedAgain:
     """Returns the baseline's lines, those of other versions scored anew. A line of a case that is not in the suite, or
     asks something else by now, stays as it is: it is not compared. Raises BadFile, also for a line without the output
     that would have to be judged."""
     known = {case.id: case for case in cases}
-    questions = {case.id: case.question for case in cases}
+    now = {case.id: (case.question, rubric.versions_of(case)) for case in cases}
     there = read_run(path).values()
-    if not any(
-        _is_old(case.case_id, case.question, one.versions, questions, rubric) for case in there for one in case.samples
-    ):
+    if not any(_is_old(case.case_id, case.question, one.versions, now) for case in there for one in case.samples):
         return JudgedAgain(())
     found = list(lines(path))
     old = [
         number
         for number, (_, row) in enumerate(found)
-        if _is_old(str(row["case_id"]), row.get("question_hash") or "", row.get("versions") or {}, questions, rubric)
+        if _is_old(str(row["case_id"]), row.get("question_hash") or "", row.get("versions") or {}, now)
     ]
     for number in old:
         line, row = found[number]
@@ -68,7 +61,7 @@ async def judged_again(
     asked = []
     for number in old:
         row = found[number][1]
-        answer = {"output": row.get("output")} | held.get(trace_of_row(row), {})
+        answer = held.get(trace_of_row(row), {}) | {"output": row.get("output")}
         case = known[str(row["case_id"])]
         asked.append((case, Generated(case.id, row["sample"], answer, kept=True)))
     failed = [bool(found[number][1].get("error") is not None) for number in old]
@@ -81,7 +74,7 @@ async def judged_again(
     scored = iter(await rubric.score([(case, one.sample) for case, one in answered], asking, scorer, spend))
     rows, left = [dict(row) for _, row in found], 0
     for number, wrong in zip(old, failed, strict=True):
-        rows[number]["versions"] = dict(rubric.versions)
+        rows[number]["versions"] = now[str(rows[number]["case_id"])][1]
         if not wrong:
             made = next(scored)
             rows[number] |= {"scores": made.scores, "reasons": made.reasons}
@@ -90,10 +83,10 @@ async def judged_again(
 
 
 def _is_old(
-    case_id: str, question: str, versions: Mapping[str, str], questions: Mapping[str, str], rubric: Rubric
+    case_id: str, question: str, versions: Mapping[str, str], now: Mapping[str, tuple[str, Mapping[str, str]]]
 ) -> bool:
-    now = questions.get(case_id)
-    return now is not None and question in ("", now) and versions != rubric.versions
+    asked, current = now.get(case_id, (None, versions))
+    return asked is not None and question in ("", asked) and versions != current
 
 
 async def _given(one: Generated) -> Generated:
@@ -105,12 +98,12 @@ def trace_of_row(row: Mapping[str, Any]) -> str:
     return str((row.get("trace") or {}).get("hash") or "")
 
 
-async def stored_traces(rows: Sequence[Mapping[str, Any]], traces: Traces) -> dict[str, dict[str, Any]]:
-    """What the store has of the rows' traces: the fields beside the output that judges read."""
+async def stored_traces(rows: Sequence[Mapping[str, Any]], traces: KeptValues) -> dict[str, dict[str, Any]]:
+    """What the store has of the rows' traces: the fields that judges read."""
     names = sorted({name for row in rows if (name := trace_of_row(row))})
     try:
         held = await traces.get_many(names)
     except Unavailable:
         return {}
     read = {name: orjson.loads(value) for name, value in zip(names, held, strict=True) if value is not None}
-    return {name: {field: trace[field] for field in TRACED if field in trace} for name, trace in read.items()}
+    return {name: {field: trace[field] for field in OF_ANSWERS if field in trace} for name, trace in read.items()}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from evalcore.gates.golden import FIELDS_OF_ANSWERS, Failed, with_output
+from evalcore.gates.golden import Failed, with_output
 from evalcore.judges.evaluator import Prompt, Task
-from evalcore.judges.llm_judge import cache_key
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import without_model
 from evalcore.scoring.calls import Spend
@@ -18,13 +17,11 @@ from evalcore.scoring.runner import Scorer, evaluate
 from evalcore.suite.pairwise.outcome import Outcome, outcome, tally, without_asking
 from evalcore.suite.pairwise.question import PairJudge, questions
 from rampgate.ci_gate.inputs import lines
-from rampgate.suite.generation import TRACED, Left
-from rampgate.suite.runs.judged_again import Traces, stored_traces, trace_of_row
+from rampgate.suite.generation import KeptValues, Left
+from rampgate.suite.runs.judged_again import stored_traces, trace_of_row
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import SuiteCase
 
-OF_ANSWERS: Final = FIELDS_OF_ANSWERS | {*TRACED}
-"""What judges may read of an agent's answer."""
 Place = tuple[str, int]
 """A case's id and the number of a sample."""
 
@@ -68,7 +65,7 @@ class JudgePairs:
         return tally(self.outcomes.values()).left
 
 
-async def stored_answers(path: Path, traces: Traces, judges: Sequence[PairJudge]) -> dict[Place, StoredAnswer]:
+async def stored_answers(path: Path, traces: KeptValues, judges: Sequence[PairJudge]) -> dict[Place, StoredAnswer]:
     """Returns the baseline's answers by their places, with as much of them as these judges read. Raises BadFile."""
     rows = [row for _, row in lines(path)]
     held = await stored_traces(rows, traces) if any(judge.reads_more for judge in judges) else {}
@@ -78,7 +75,7 @@ async def stored_answers(path: Path, traces: Traces, judges: Sequence[PairJudge]
         if row.get("error") is not None:
             answer = Failed(str(row["error"]))
         elif row.get("output") is not None:
-            answer = {"output": row["output"]} | held.get(trace_of_row(row), {})
+            answer = held.get(trace_of_row(row), {}) | {"output": row["output"]}
         place = str(row["case_id"]), row["sample"]
         found[place] = StoredAnswer(answer, row.get("question_hash"), trace_of_row(row) in held)
     return found
@@ -141,7 +138,7 @@ def pairs_planned(
         for task in questions(judge, f"{case.id}#{sample}", _bare(case, rubric), candidate, baseline):
             made = evaluate(replace(task, judged_tokens=scorer.judged_tokens))
             if isinstance(made, Prompt):
-                known[cache_key(judge.asking, made, scorer.source)] = judge.asking
+                known[scorer.key_of(judge.asking, made)] = judge.asking
     return known, coming
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from evalcore.gates.golden import with_output
 from evalcore.judges.evaluator import Prompt
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
-from evalcore.judges.llm_judge import cache_key
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.cache import ScoreCache, kept
@@ -35,18 +34,18 @@ async def planned(
     """Returns how many answers and judgements are kept, how many will be asked for, and what that costs by the suite's
     last runs; None where they don't tell. `more` are questions beside those about single answers, by their keys, and
     of `coming` ones the key is not known yet. A judge that is asked again about what fails may take some calls more."""
-    missing = sum(one.held is None for _, one in known)
-    asking = [judge for judge in rubric.judges if evaluator_of(judge) is LLM_JUDGE] if scorer is not None else []
+    missing = [case for case, one in known if one.held is None]
+    asked = [judge for case in missing for judge in (*rubric.judges, *case.judges) if scorer and needs_model(judge)]
     questions = (_questions(known, rubric, scorer) if scorer is not None else {}) | dict(more or {})
     held = await scores.get_many(list(questions))
     at_hand = sum(kept(value, judge) is not None for value, judge in zip(held, questions.values(), strict=True))
-    calls = len(questions) - at_hand + missing * len(asking) + coming
+    calls = len(questions) - at_hand + len(asked) + coming
     last = [run for run in before if run.calls or run.asked][-LOOKED_AT:]
     return {
-        "answers": {"to_ask": missing, "kept": len(known) - missing},
+        "answers": {"to_ask": len(missing), "kept": len(known) - len(missing)},
         "judge_calls": {"to_ask": calls, "kept": at_hand},
         "tokens": _at(calls, sum(run.tokens for run in last), sum(run.calls for run in last)),
-        "cost_usd": _cost(calls, missing, last),
+        "cost_usd": _cost(calls, len(missing), last),
     }
 
 
@@ -57,12 +56,12 @@ def _questions(known: Sequence[tuple[SuiteCase, Known]], rubric: Rubric, scorer:
         if one.held is None:
             continue
         item = with_output(case.row, one.held.answer, rubric.schema)
-        for judge, _ in assign(rubric.judges, [item]):
+        for judge, _ in assign([*rubric.judges, *case.judges], [item]):
             if unscorable(judge, item):
                 continue
             made = evaluate(replace(task_of(judge, item), judged_tokens=scorer.judged_tokens))
             if isinstance(made, Prompt):
-                found |= {cache_key(judge, window, scorer.source): judge for window in made.windows}
+                found |= {scorer.key_of(judge, window): judge for window in made.windows}
     return found
 
 

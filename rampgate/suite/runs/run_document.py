@@ -33,7 +33,7 @@ def line_of(one: ScoredSample, rubric: Rubric) -> dict[str, Any]:
         "question_hash": one.case.question,
         "pairwise": one.pairwise,
         "judged_cut": one.cut,
-        "versions": rubric.versions,
+        "versions": rubric.versions_of(one.case),
     }
     if generated.trace is not None:
         told["trace"] = {"hash": generated.trace}

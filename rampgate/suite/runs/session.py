@@ -85,7 +85,7 @@ class Session:
         """The samples with their scores, in the order of the cases for each sample."""
         async with self._candidate() as (ask, tracing), self._scorer() as scorer:
             with self._progress() as shown:
-                paid = _paid(ask, spend, self.suite.file.candidate.at_once)
+                paid = _paid(ask, spend)
                 generator = self._generator(paid, lambda generated: shown.advance(), tracing)
 
                 async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
@@ -98,7 +98,7 @@ class Session:
         """Each sample with the candidate's answer. No judge is asked."""
         async with self._candidate() as (ask, tracing):
             with self._progress() as shown:
-                paid = _paid(ask, spend, self.suite.file.candidate.at_once)
+                paid = _paid(ask, spend)
                 generator = self._generator(paid, lambda generated: shown.advance(), tracing)
                 known = [one for _, _, one in await self._known(generator)]
                 async with asyncio.TaskGroup() as group:
@@ -187,8 +187,12 @@ class Session:
     ) -> Generator:
         answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.
-        room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once + (WAITING_FOR_SPANS if tracing else 0))
-        return Generator(self.suite.configuration, ask, answers, self._traces, told=told, room=room, tracing=tracing)
+        at_once = self.suite.file.candidate.at_once
+        room = asyncio.Semaphore(2 * at_once + (WAITING_FOR_SPANS if tracing else 0))
+        return Generator(
+            self.suite.configuration, ask, answers, self._traces, told=told, room=room,
+            places=asyncio.Semaphore(at_once), tracing=tracing,
+        )  # fmt: skip
 
     @property
     def _numbered(self) -> list[Numbered]:
@@ -206,19 +210,17 @@ async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
     return Left("a plan asks nobody")
 
 
-def _paid(ask: Asking, spend: Spend, at_once: int) -> Asking:
-    """What asks as long as the run may spend, so many at once."""
-    room = asyncio.Semaphore(at_once)
+def _paid(ask: Asking, spend: Spend) -> Asking:
+    """What asks as long as the run may spend."""
 
     async def asked(case: Mapping[str, Any]) -> CandidateAnswer:
-        async with room:
-            try:
-                spend.begin()
-            except CallFailed as over:
-                return Left(over.message)
-            answer = await ask(case)
-            spend.pay(dollars_of(answer))
-            return answer
+        try:
+            spend.begin()
+        except CallFailed as over:
+            return Left(over.message)
+        answer = await ask(case)
+        spend.pay(dollars_of(answer))
+        return answer
 
     return asked
 

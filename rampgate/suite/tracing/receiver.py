@@ -19,9 +19,10 @@ import httpx
 from aiohttp import web
 
 from evalcore.scoring.bounded_answer import TooLong, bounded
+from evalcore.trajectory.spans import Span, trace_of
 from rampgate.console import Failure
 from rampgate.http.connections import Connections
-from rampgate.suite.tracing.spans import BadSpans, Span, read, told_by
+from rampgate.suite.tracing.spans import BadSpans, read
 
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
@@ -122,7 +123,7 @@ class SpanReceiver:
         trace = self._open[_name(traceparent)]
         await self._settled(trace)
         self.drop(traceparent)
-        found = told_by(list(trace.spans.values()))
+        found = trace_of(list(trace.spans.values()))
         if trace.dropped:
             found["spans_dropped"] = trace.dropped
         return found | dict(answer) | ({"spans": found["spans"]} if "spans" in found else {})

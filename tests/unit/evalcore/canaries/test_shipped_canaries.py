@@ -45,7 +45,8 @@ SOURCES: Mapping[Any, dict[str, Any]] = {
 class StandIn:
     """The stand-in's answers without its server."""
 
-    source = "stand-in"
+    def source(self, model: str) -> str:
+        return "stand-in"
 
     def __init__(self) -> None:
         self.read: list[str] = []

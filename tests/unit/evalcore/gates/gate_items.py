@@ -19,7 +19,8 @@ def good(asked: Prompt) -> Any:
 class Model:
     """`says`: what it scores. `asked`: every question it got."""
 
-    source = "test"
+    def source(self, model: str) -> str:
+        return "test"
 
     def __init__(self, says: Callable[[Prompt], Any] = good) -> None:
         self.says, self.asked = says, list[Prompt]()

@@ -55,7 +55,8 @@ judged on a cut text, and the codes."""
 class Model:
     """Scores everything `quality`, true for a judge that answers true or false."""
 
-    source = "test"
+    def source(self, model: str) -> str:
+        return "test"
 
     def __init__(self, quality: float, na: Callable[[str], bool] = lambda asked: False) -> None:
         """`na`: which prompts it answers with N/A."""
@@ -410,7 +411,8 @@ class OpikModel(ChatOnly):
 
 
 class Recording:
-    source = "test"
+    def source(self, model: str) -> str:
+        return "test"
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

@@ -50,7 +50,9 @@ class Model:
 
     seconds: float = 0.0
     busy: list[float] = field(default_factory=list)
-    source = "test"
+
+    def source(self, model: str) -> str:
+        return "test"
 
     async def complete(self, prompt: Prompt) -> Reply:
         self.busy.append(loop_time())

@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 
 from evalcore import evaluate_gate
+from evalcore.canaries.check import asked
 from evalcore.judges import kinds
-from evalcore.judges.evaluator import Evaluator, Prompt
-from evalcore.scoring.assignments import assign, score_assignments, task_of
+from evalcore.judges.evaluator import Evaluation, Evaluator, Prompt, Task
+from evalcore.judges.llm_judge import LLMJudge, render
+from evalcore.registry.judge import Judge
+from evalcore.scoring.answers import Unscored
+from evalcore.scoring.assignments import NO_MODEL, assign, score_assignments, task_of
 from evalcore.scoring.items import items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
+from evalcore.suite.pairwise.question import pair_judge
 from schemas.judges import Milestone
 from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.judges.words_evaluator import Words
@@ -34,7 +39,7 @@ def test_a_rules_model_names_the_kind_and_every_other_name_is_a_models() -> None
     assert isinstance(of_words, Words)
     for model in ("gpt-5-mini", "llama3:8b", "azure/gpt:4"):
         judge = built({"rules/helpfulness.yaml": f'{{model: "{model}"}}'}).judge("helpfulness")
-        assert kinds.evaluator_of(judge) is kinds.LLM_JUDGE
+        assert isinstance(kinds.evaluator_of(judge), LLMJudge)
 
 
 @pytest.mark.parametrize("scheme", ["words", "", "a:b"])
@@ -80,6 +85,29 @@ def test_a_defect_of_an_evaluators_leaves_its_items_unscored_and_no_others() -> 
 def test_its_metric_scores_without_a_model() -> None:
     found = LLMJudgeMetric(JUDGE, refuse).score(input="how?", output="so it is")
     assert (found.value, found.reason, found.scoring_failed) == (1.0, "3 words", False)
+
+
+class Graded(Words):
+    """A kind that is no plain LLM judge, and asks a model."""
+
+    needs_model = True
+
+    def evaluate(self, task: Task) -> Prompt:  # type: ignore[override]
+        return render(task.judge, task.context, task.source)
+
+    def read(self, reply: str, judge: Judge) -> Evaluation:
+        return Evaluation(1.0, reply)
+
+
+async def test_a_kind_says_whether_it_needs_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kinds._KINDS, "graded", Graded())
+    of_rubric = built({"rules/helpfulness.yaml": '{model: "graded:x"}'}).judge("helpfulness")
+    assert [kinds.needs_model(one) for one in (JUDGE, REGISTRY.judge("helpfulness"), of_rubric)] == [False, True, True]
+    assert asked([JUDGE, of_rubric]) == [of_rubric]
+    assert pair_judge(of_rubric, ["output"]).own is of_rubric
+    (found,) = await score_assignments(None, assign([of_rubric], items_of(items(1), Milestone.PRE_MERGE, {})))
+    assert isinstance(found.answer, Unscored)
+    assert found.answer.reason == NO_MODEL
 
 
 def test_an_llm_judge_returns_its_prompt_and_reads_the_reply() -> None:

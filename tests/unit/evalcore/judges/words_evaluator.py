@@ -11,6 +11,8 @@ from evalcore.registry.judge import Judge
 class Words:
     """`model: words:LIMIT` is true of an output of at most so many words."""
 
+    needs_model = False
+
     def evaluate(self, task: Task) -> Evaluation:
         limit = int(task.judge.rule.model.partition(":")[2])
         output = resolve("output", task.source)

@@ -29,13 +29,15 @@ class Model:
     """Answers what it is told: a text, an error, or what a function makes of (the output judged, the try's number).
     `calls` are the outputs asked about and `asked` the questions, in order."""
 
-    source = "test"
-
     def __init__(self, answers: Any = GOOD, seconds: float = 0.0, tokens: int | None = 100) -> None:
         self.answers, self.seconds, self.tokens = answers, seconds, tokens
         self.calls: list[str] = []
         self.asked: list[Prompt] = []
         self.now = self.busiest = 0
+        self.elsewhere: dict[str, str] = {}
+
+    def source(self, model: str) -> str:
+        return self.elsewhere.get(model, "test")
 
     async def complete(self, asked: Prompt) -> Reply:
         self.calls.append(asked.output)

@@ -93,9 +93,11 @@ async def test_one_endpoints_answers_are_not_taken_for_anothers() -> None:
     """A stand-in's scores in the cache must not be there when the model that it stands for is asked."""
     model, cache = Model(), MemoryScoreCache()
     await scorer(model, cache).score("g", tasks("a"))
-    model.source = "elsewhere"
-    (found,) = await scorer(model, cache).score("g", tasks("a"))
-    assert not found.cached
+    another = tasks("a", judge=changed("model: other"))
+    await scorer(model, cache).score("g", another)
+    model.elsewhere[JUDGE.rule.model] = "elsewhere"
+    found = await scorer(model, cache).score("g", [*tasks("a"), *another])
+    assert [one.cached for one in found] == [False, True], "the other model is where it was"
 
 
 async def test_equal_questions_at_one_moment_are_asked_once() -> None:

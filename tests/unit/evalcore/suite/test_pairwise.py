@@ -12,8 +12,8 @@ import pytest
 from evalcore.gates.golden import Failed, with_output
 from evalcore.judges import kinds
 from evalcore.judges.evaluator import NoScore, Prompt
-from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
-from evalcore.judges.llm_judge import LLMJudge, cache_key
+from evalcore.judges.kinds import evaluator_of, needs_model
+from evalcore.judges.llm_judge import cache_key
 from evalcore.registry.disk import read_tree
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, build
@@ -25,6 +25,7 @@ from evalcore.suite.pairwise.outcome import Outcome, Preferred, outcome, tally, 
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge, questions
 from evalcore.validation import checked
 from schemas.judges import Variables
+from tests.unit.evalcore.judges.words_evaluator import Words
 from tests.unit.evalcore.registry.built_judges import judge
 
 OF_ANSWERS = {"output", "tool_calls"}
@@ -165,7 +166,7 @@ def test_answers_are_equal_by_all_that_the_judge_reads_of_them(asking: PairJudge
 
 
 def test_who_reads_nothing_of_an_answer_or_asks_no_model_compares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(kinds._KINDS, "words", LLMJudge())
+    monkeypatch.setitem(kinds._KINDS, "words", Words())
     with pytest.raises(NotComparing, match="asks no model"):
         pair_judge(judge(model="words:ten"), OF_ANSWERS)
     with pytest.raises(NotComparing, match="reads nothing of an answer"):
@@ -180,7 +181,7 @@ def registry() -> Registry:
 
 
 def test_every_shipped_judge_that_asks_a_model_can_be_asked_about_pairs(registry: Registry) -> None:
-    asked = [one for one in registry.all() if evaluator_of(one) is LLM_JUDGE]
+    asked = [one for one in registry.all() if needs_model(one)]
     assert asked
     for one in asked:
         comparing = pair_judge(one, OF_ANSWERS)

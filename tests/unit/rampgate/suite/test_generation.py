@@ -14,9 +14,12 @@ from agents.ports import Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
 from rampgate.store.sealed import SealedStore
 from rampgate.store.sqlite_file import FileShelf
-from rampgate.suite.generation import Generated, Generator, Wanted, configuration_of
+from rampgate.suite.generation import Generated, Generator, Wanted, configuration_of, dollars_of
 
 CASES = [(f"case-{number}", {"input": f"question {number}", "metadata": {"category": "sports"}}) for number in range(4)]
+
+
+USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7, "cost_usd": 0.5}
 
 
 class Candidate:
@@ -32,7 +35,7 @@ class Candidate:
         await asyncio.sleep(0)
         if self._fails:
             return Failed("the candidate answers 500")
-        return {"output": f"answer {number}", "tool_calls": [{"name": "search"}], "model": "m-1"}
+        return {"output": f"answer {number}", "tool_calls": [{"name": "search"}], "usage": USAGE, "mood": "odd"}
 
 
 class Away:
@@ -120,6 +123,11 @@ def test_a_failure_is_not_kept(store: SealedStore) -> None:
     assert len(later.asked) == 12
 
 
+def test_what_an_answer_cost_is_its_own_word_else_its_usage() -> None:
+    given = [{"usage": USAGE}, {"usage": USAGE, "cost_usd": 0.25}, {"usage": None}, {}]
+    assert [dollars_of(one) for one in given] == [0.5, 0.25, None, None]
+
+
 def test_a_trace_is_kept_by_the_hash_of_its_content(store: SealedStore) -> None:
     (found, *_) = run(generator(store, Candidate()), samples=1)
     (kept,) = asyncio.run(store.kind("traces", 1 << 20).get_many([str(found.trace)]))
@@ -128,13 +136,42 @@ def test_a_trace_is_kept_by_the_hash_of_its_content(store: SealedStore) -> None:
     assert trace["output"] == "answer 1"
     assert trace["case"]["input"] == "question 0"
     assert trace["tool_calls"] == [{"name": "search"}]
-    assert trace["model"] == "m-1"
+    assert trace["usage"] == USAGE
+    assert "mood" not in trace
 
 
 def test_without_a_store_every_case_is_answered_all_the_same() -> None:
     candidate = Candidate()
     found = run(Generator("hash", candidate, Away(), Away()))
     assert len(set(outputs(found))) == 12
+
+
+def test_a_latency_leaves_out_the_wait_for_a_place() -> None:
+    now = 0.0
+
+    async def ask(case: Mapping[str, Any]) -> CandidateAnswer:
+        nonlocal now
+        await asyncio.sleep(0)
+        now += 0.3
+        return {"output": "late"}
+
+    found = run(Generator("hash", ask, Away(), Away(), lambda: now, places=asyncio.Semaphore(1)))
+    assert [one.latency_ms for one in found] == [300.0] * 12
+
+
+def test_no_more_cases_are_asked_at_once_than_there_are_places() -> None:
+    asked = most = 0
+
+    async def ask(case: Mapping[str, Any]) -> CandidateAnswer:
+        nonlocal asked, most
+        asked += 1
+        most = max(most, asked)
+        await asyncio.sleep(0)
+        asked -= 1
+        return {"output": "yes"}
+
+    run(Generator("hash", ask, Away(), Away(), places=asyncio.Semaphore(2)))
+    assert most == 2
 
 
 class Slow(Away):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def test_each_case_is_answered_and_scored_and_the_next_run_asks_nothing(folder: 
     assert second["answers"] == {"asked": 0, "kept": 20, "failed": 0}
     assert lines(second) == rows
     assert len(asked(folder)) == 20
+
+
+def test_one_after_the_other_the_latencies_are_no_longer_than_the_run(folder: Path) -> None:
+    slow = "import time\ndef answer(case):\n    time.sleep(0.1)\n    return 'good'\n"
+    path = written(folder, [case(number) for number in range(4)], slow, candidate=CANDIDATE | {"at_once": 1})
+    began = time.monotonic()
+    rows = lines(ran(path))
+    assert 800 <= sum(row["latency_ms"] for row in rows) <= 1000 * (time.monotonic() - began)
 
 
 def test_a_smoke_run_is_held_against_a_full_one_and_misses_only_what_the_suite_lost(folder: Path) -> None:

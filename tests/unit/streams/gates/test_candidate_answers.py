@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import orjson
+import pytest
 
 from agents.keys import CANDIDATE_ANSWER, FOREVER
 from agents.policy import Policy
@@ -136,6 +138,29 @@ async def test_a_failure_is_named_and_not_kept() -> None:
     agent = Agent()
     await waited_for(answers(agent, store), ITEMS, ENDPOINT, step(agent_id="assistant"))
     assert agent.inputs == ["i1", "i2", "i3", "i4", "i5"]
+
+
+@pytest.mark.parametrize(("status", "may_pass"), [(429, True), (500, True), (503, True), (400, False), (418, False)])
+async def test_a_failure_says_whether_it_may_pass(status: int, *, may_pass: bool) -> None:
+    agent = Agent(lambda text: (status, None))
+    found = await waited_for(answers(agent), ITEMS, ENDPOINT, step())
+    assert [one.may_pass for one in found if isinstance(one, Failed)] == [may_pass] * 6
+    client = candidate.CandidateClient(agent, "http://agents/", limits=candidate.CandidateLimits(tries=1))
+    for _ in range(candidate.GIVEN_UP_AFTER):
+        await client.answer(ITEMS[0])
+    given_up = await client.answer(ITEMS[0])
+    assert isinstance(given_up, Failed)
+    assert ("not asked" in given_up.why, given_up.may_pass) == (True, may_pass)
+
+
+async def test_one_that_can_not_be_reached_may_be_later() -> None:
+    class Away(Agent):
+        async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
+            raise httpx.ConnectError("refused")
+
+    (found,) = await waited_for(answers(Away()), ITEMS[:1], ENDPOINT, step())
+    assert isinstance(found, Failed)
+    assert found.may_pass
 
 
 async def test_another_version_answers_for_itself_though_its_address_is_the_same() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalcore.gates.golden import CandidateAnswer, Failed
-from rampgate.suite.candidates.command import Command, CommandCandidate
+from rampgate.suite.candidates.command import CommandCandidate
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def asked(folder: Path, said: Any, *, seconds: float = 60.0, words: tuple[str, ...] = ()) -> CandidateAnswer:
-    candidate = CommandCandidate(Command(words or (sys.executable, "answer.py"), folder, seconds=seconds))
+    candidate = CommandCandidate(words or (sys.executable, "answer.py"), folder, seconds=seconds)
     return asyncio.run(candidate.answer({"input": said, "metadata": {"category": "sports"}}))
 
 
@@ -79,6 +79,13 @@ def test_what_is_no_answer_says_why(folder: Path, said: str, told: str) -> None:
     answer = asked(folder, said, seconds=2.0 if told == "no answer in 2 s" else 60.0)
     assert isinstance(answer, Failed)
     assert told in answer.why
+
+
+def test_only_a_failure_to_answer_in_time_may_pass(folder: Path) -> None:
+    late, broken = asked(folder, "hang", seconds=0.5), asked(folder, "fail")
+    assert isinstance(late, Failed)
+    assert isinstance(broken, Failed)
+    assert (late.may_pass, broken.may_pass) == (True, False)
 
 
 def test_one_that_reads_no_input_answers_all_the_same(folder: Path) -> None:

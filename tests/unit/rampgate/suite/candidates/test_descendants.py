@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.suite.candidates.command import Command, CommandCandidate
-from rampgate.suite.candidates.entry_point import EntryPoint, EntryPointCandidate
+from rampgate.suite.candidates.command import CommandCandidate
+from rampgate.suite.candidates.entry_point import EntryPointCandidate
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found by /proc")
 LEAVES = """
@@ -75,7 +75,7 @@ def runs(file: Path) -> bool:
 
 @pytest.mark.parametrize("way", ["session", "orphan"])
 def test_what_a_command_left_in_a_session_of_its_own_ends_with_its_case(folder: Path, way: str) -> None:
-    candidate, file = CommandCandidate(Command((sys.executable, "leaves.py", way), folder)), folder / "child.pid"
+    candidate, file = CommandCandidate((sys.executable, "leaves.py", way), folder), folder / "child.pid"
     assert asyncio.run(candidate.answer({"input": str(file)})) == {"output": "done\n"}
     assert not runs(file)
 
@@ -85,7 +85,7 @@ def test_what_an_entry_point_left_in_a_session_of_its_own_ends_with_its_process(
     file = folder / "child.pid"
 
     async def asked() -> None:
-        candidate = EntryPointCandidate(EntryPoint(f"leaves:{way}", folder, sys.executable))
+        candidate = EntryPointCandidate(f"leaves:{way}", folder, sys.executable)
         try:
             assert await candidate.answer({"input": str(file)}) == {"output": "done"}
             assert runs(file)
@@ -101,7 +101,7 @@ def test_what_other_cases_started_goes_on(folder: Path) -> None:
     first, second = folder / "first.pid", folder / "second.pid"
 
     async def asked() -> None:
-        candidate = EntryPointCandidate(EntryPoint("leaves:orphan", folder, sys.executable, at_once=2))
+        candidate = EntryPointCandidate("leaves:orphan", folder, sys.executable)
         try:
             await asyncio.gather(*(candidate.answer({"input": str(file)}) for file in (first, second)))
             one, _ = candidate.waiting

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evalcore.gates.golden import CandidateAnswer, Failed
-from rampgate.suite.candidates.entry_point import RUNNER, EntryPoint, EntryPointCandidate
+from rampgate.suite.candidates.entry_point import RUNNER, EntryPointCandidate
 from rampgate.suite.candidates.processes import environment
 
 CANDIDATE = """
@@ -75,20 +75,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def point(folder: Path, function: str = "answer", **others: Any) -> EntryPoint:
-    return EntryPoint(f"candidate:{function}", folder, sys.executable, **({"at_once": 1} | others))
+def point(folder: Path, function: str = "answer", **others: Any) -> EntryPointCandidate:
+    return EntryPointCandidate(f"candidate:{function}", folder, sys.executable, **others)
 
 
 @asynccontextmanager
-async def opened(of: EntryPoint) -> AsyncIterator[EntryPointCandidate]:
-    candidate = EntryPointCandidate(of)
+async def opened(candidate: EntryPointCandidate) -> AsyncIterator[EntryPointCandidate]:
     try:
         yield candidate
     finally:
         await candidate.close()
 
 
-def asked(of: EntryPoint, *inputs: str) -> list[CandidateAnswer]:
+def asked(of: EntryPointCandidate, *inputs: str) -> list[CandidateAnswer]:
     """The answers, one case after the other."""
 
     async def ask() -> list[CandidateAnswer]:
@@ -172,13 +171,13 @@ def test_a_process_that_ends_between_two_cases_costs_none(folder: Path) -> None:
     ],
 )
 def test_one_that_does_not_start_says_why(folder: Path, entry: str, told: str) -> None:
-    (answer,) = asked(EntryPoint(entry, folder, sys.executable), "one")
+    (answer,) = asked(EntryPointCandidate(entry, folder, sys.executable), "one")
     assert "does not start" in why(answer)
     assert told in why(answer)
 
 
 def test_an_interpreter_that_is_not_there_is_told(folder: Path) -> None:
-    (answer,) = asked(EntryPoint("candidate:answer", folder, str(folder / "python")), "one")
+    (answer,) = asked(EntryPointCandidate("candidate:answer", folder, str(folder / "python")), "one")
     assert "does not start" in why(answer)
 
 
@@ -212,11 +211,14 @@ def test_one_of_our_settings_is_given_to_nobody() -> None:
         environment(["RAMPGATE_MODEL_KEY"])
 
 
-def test_no_more_processes_than_asked_for_answer_at_once_and_none_is_left(folder: Path) -> None:
+def test_no_more_processes_are_started_than_answer_at_once_and_none_is_left(folder: Path) -> None:
     async def ask() -> tuple[set[int], list[CandidateAnswer]]:
-        async with opened(point(folder, at_once=2)) as candidate:
-            answers = await asyncio.gather(*(candidate.answer({"input": f"{number}"}) for number in range(8)))
-            return {one.pid for one in candidate.waiting}, list(answers)
+        answers = list[CandidateAnswer]()
+        async with opened(point(folder)) as candidate:
+            for number in range(0, 8, 2):
+                both = (candidate.answer({"input": f"{one}"}) for one in (number, number + 1))
+                answers += await asyncio.gather(*both)
+            return {one.pid for one in candidate.waiting}, answers
 
     pids, answers = asyncio.run(ask())
     assert len(pids) == 2

@@ -82,7 +82,9 @@ def test_each_answer_has_the_spans_of_its_own_case(folder: Path, way: str) -> No
         assert [first["name"], chat["name"], tool["name"]] == ["invoke_agent", "chat", "tool"]
         assert chat["parent_id"] == tool["parent_id"] == first["span_id"]
         assert tool["attributes"]["question"] == trace["case"]["input"]
-        assert (trace["model"], trace["tokens"]) == ("small", {"input": 11, "output": 3})
+        used = {"input_tokens": 11, "output_tokens": 3}
+        assert trace["usage"] == used | {"total_tokens": 14}
+        assert [one | {"latency_ms": 0} for one in trace["llm_calls"]] == [{"model": "small", "latency_ms": 0} | used]
         assert trace["tool_calls"] == [{"name": "look"}]
     assert ran(path)["answers"] == {"asked": 0, "kept": 10, "failed": 0}
 

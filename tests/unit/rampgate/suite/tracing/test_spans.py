@@ -15,7 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from rampgate.suite.tracing.spans import BadSpans, read, told_by
+from evalcore.trajectory.spans import trace_of
+from rampgate.suite.tracing.spans import BadSpans, read
 
 TRACE = bytes(range(16))
 
@@ -51,7 +52,7 @@ def request(*spans: Span) -> ExportTraceServiceRequest:
 
 
 def told(*spans: Span) -> dict[str, Any]:
-    return told_by(read(request(*spans).SerializeToString(), as_json=False))
+    return trace_of(read(request(*spans).SerializeToString(), as_json=False))
 
 
 def test_model_prompt_tools_retrieval_and_tokens_are_found_by_the_names_of_the_conventions() -> None:
@@ -68,9 +69,10 @@ def test_model_prompt_tools_retrieval_and_tokens_are_found_by_the_names_of_the_c
             gen_ai__tool__call__arguments='{"order": 7}',
         ),
     )  # fmt: skip
-    assert found["model"] == "small-2"
+    used = {"input_tokens": 100, "output_tokens": 7}
+    assert found["llm_calls"] == [{"model": "small-2", **used, "latency_ms": 5.0}]
     assert found["prompt"] == [{"role": "user"}]
-    assert found["tokens"] == {"input": 100, "output": 7}
+    assert found["usage"] == used | {"total_tokens": 107}
     assert found["tool_calls"] == [{"name": "refund", "arguments": {"order": 7}}]
     assert found["retrieval"] == [[{"id": "d1"}]]
     assert [one["name"] for one in found["spans"]] == ["invoke_agent", "search", "chat", "execute_tool"]
@@ -89,8 +91,8 @@ def test_openinference_names_are_read_too() -> None:
             **{"retrieval.documents.0.document.content": "a page"},
         ),
     )  # fmt: skip
-    assert (found["model"], found["prompt"]) == ("small", "hello")
-    assert found["tokens"] == {"input": 3, "output": 4}
+    assert (found["llm_calls"][0]["model"], found["prompt"]) == ("small", "hello")
+    assert found["usage"] == {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
     assert found["tool_calls"] == [{"name": "look", "arguments": {"a": 1}}]
     assert found["retrieval"] == [{"0.document.content": "a page"}]
 
@@ -99,7 +101,8 @@ def test_what_an_agents_span_sums_up_is_not_added_again() -> None:
     used = {"gen_ai__usage__input_tokens": 10, "gen_ai__usage__output_tokens": 1}
     summed = {"gen_ai__usage__input_tokens": 20, "gen_ai__usage__output_tokens": 2}
     found = told(span(1, 9, **summed), span(2, 1), span(3, 2, **used), span(4, 2, **used))
-    assert found["tokens"] == {"input": 20, "output": 2}
+    assert found["usage"] == {"input_tokens": 20, "output_tokens": 2, "total_tokens": 22}
+    assert len(found["llm_calls"]) == 2
 
 
 def test_spans_that_are_their_own_parents_end() -> None:
@@ -132,7 +135,7 @@ def test_fields_of_a_later_otlp_are_passed_over() -> None:
 @given(st.binary(max_size=300), st.booleans())
 def test_what_is_no_otlp_is_refused_and_nothing_else_happens(body: bytes, as_json: bool) -> None:
     with contextlib.suppress(BadSpans):
-        told_by(read(body, as_json=as_json))
+        trace_of(read(body, as_json=as_json))
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'{"resourceSpans": 5}', b"{", b"[" * 100_000, b'"' + b"\xff"])
