@@ -11,6 +11,7 @@ import getpass
 import sys
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar
 
 COLLECTING = (700, 10, 10)
@@ -44,15 +45,20 @@ class BadQuery(ValueError):
         return f"--{self.parameter.replace('_', '-')}: {self.reason}" if self.parameter else self.reason
 
 
+@cache
+def _collect_again() -> None:
+    """Leaves out what was imported, which stays: `rampgate.cli.main` put collecting off for it."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTING)
+
+
 def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a command's coroutine on the fast event loop."""
     import asyncio
 
     import uvloop
 
-    if not gc.get_freeze_count():  # what was imported stays: `rampgate.cli.main` put collecting off for it
-        gc.freeze()
-        gc.set_threshold(*COLLECTING)
+    _collect_again()
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     return asyncio.run(job())
 

@@ -28,7 +28,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
-from tests.fork_server import warm_children
+from tests.fork_server import keep_commands, warm_children
 from tests.giving_up import give_up
 from tests.logs_restored import logs_restored
 
@@ -41,6 +41,8 @@ settings.load_profile("side by side")
 
 # Kafka and DynamoDB Local live for minutes here: the second compiler costs more of the cores than it saves.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+keep_commands()
 
 
 class FilesTogether(LoadFileScheduling):
