@@ -66,7 +66,7 @@ def plan_command(
     from evalcore.registry import disk
     from rampgate.ci_gate.asked import registry_of
     from rampgate.ci_gate.changes import changes, exceptions_added, table_at
-    from rampgate.cli.jobs.overrides.override_audit import append_merge, looked_up
+    from rampgate.overrides import append_merge, looked_up
     from rampgate.registry.rule_history import commit_of
     from rampgate.settings_sources import load_settings
     from schemas.dead_letters import clean

@@ -29,7 +29,7 @@ def report_command(
 
     Example: rampgate overrides report --quarter 2026-Q4
     """
-    from rampgate.cli.jobs.overrides.override_report import show
+    from rampgate.overrides import show
 
     show(quarter, audit or [], kafka, as_json=as_json)
 
@@ -47,8 +47,8 @@ def publish_command(
 
     Example: rampgate overrides publish audit.jsonl
     """
-    from rampgate.cli.jobs.overrides.override_audit import publish_file
     from rampgate.console import print_json
+    from rampgate.overrides import publish_file
 
     count = publish_file(audit, kafka)
     print_json({"published": count}) if as_json else typer.echo(f"{count} overrides are in the central log")

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.live import Live
 
 from agents.ports import Unavailable
-from rampgate.ci_gate.override_log import publish
 from rampgate.console import Failure
 from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
@@ -30,6 +29,7 @@ from rampgate.local.demo.pull_requests import shown as shown_pulls
 from rampgate.local.demo.registry import WARNS, demo_registry, logged
 from rampgate.local.demo.show import NEXT, explained, progress_bar, scene
 from rampgate.local.services.stack import Stack
+from rampgate.overrides import publish
 from rampgate.settings import Settings
 from rampgate.tables import conservation_table, coverage_table
 from rampgate.wiring import Parts, make_parts

@@ -15,9 +15,9 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.gates.skips import SkippedGate
-from rampgate.ci_gate.override_log import Quarter, read, read_skips, report
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
+from rampgate.overrides import Quarter, read, read_skips, report
 from rampgate.settings import Settings
 from schemas.publish.examples import EXAMPLES
 from schemas.settings import KafkaAccess

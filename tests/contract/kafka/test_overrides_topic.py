@@ -7,8 +7,8 @@ import time
 import pytest
 
 from agents.ports import Unavailable
-from rampgate.ci_gate.override_log import Quarter, publish, read, report
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.overrides import Quarter, publish, read, report
 from rampgate.settings import Settings
 from schemas.publish.examples import EXAMPLES
 

@@ -14,9 +14,9 @@ from aiokafka.errors import KafkaConnectionError
 
 from agents.ports import Unavailable
 from evalcore.gates.skips import GateSkip, SkippedGate
-from rampgate.ci_gate.override_log import event_id, publish, read_skips
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
+from rampgate.overrides import event_id, publish, read_skips
 from rampgate.settings import Settings
 from schemas.publish.examples import EXAMPLES
 from schemas.settings import KafkaAccess

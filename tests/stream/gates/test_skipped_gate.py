@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rampgate.ci_gate.override_log import event_id, publish
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.overrides import event_id, publish
 from schemas.publish.examples import EXAMPLES
 from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
 from tests.waiting import come

@@ -27,15 +27,14 @@ from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
-from rampgate.ci_gate.override_log import read_skips
 from rampgate.ci_gate.publish import events_of_run, publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.respond import origin_of, refuse_strangers, respond
 from rampgate.ci_gate.run import GateRequest, GateRun
-from rampgate.cli.jobs.overrides.override_audit import looked_up
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
+from rampgate.overrides import looked_up, read_skips
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
 from rampgate.suite.pull_request.gate import joined, word_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rampgate.cli.jobs.overrides.override_audit import write
 from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.cli.jobs.registry.rules import agreed, chosen, progress_console
 from rampgate.console import Failure, plain, print_json, run, user
 from rampgate.logs import configure_logs
+from rampgate.overrides import write
 from rampgate.registry.rule_removal import RuleRemoval
 from rampgate.settings import Settings
 from schemas.judges import judge_id

@@ -16,10 +16,10 @@ from faust.types import TP
 from agents.join.counting import count_gap
 from agents.keys import FOREVER, WATERMARK
 from agents.ports import Change, Unavailable
-from rampgate.cli.jobs.overrides.override_audit import write
 from rampgate.cli.jobs.state.resume import partition_of
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
+from rampgate.overrides import write
 from rampgate.settings_sources import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.signals import kinds

@@ -16,9 +16,9 @@ from evalcore.gates.planning import Plan, Renamed, plan
 from evalcore.gates.skips import read_skip
 from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
 from evalcore.yaml.models import read_as
-from rampgate.ci_gate.override_log import KINDS, Quarter, event_id, report
 from rampgate.cli import app
 from rampgate.console import Failure
+from rampgate.overrides import KINDS, Quarter, event_id, report
 from schemas.judges import Milestone
 from schemas.manifests import GatePathsFile
 from tests.root import ROOT

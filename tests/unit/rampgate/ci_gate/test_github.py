@@ -14,8 +14,8 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from evalcore.scoring.http_client import HttpClient
 from rampgate.ci_gate.github import GitHub
-from rampgate.cli.jobs.overrides.override_audit import looked_up
 from rampgate.console import Failure
+from rampgate.overrides import looked_up
 from rampgate.settings import SettingsError
 from rampgate.settings_sources import load_settings
 from streams.retry import Retry

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from rampgate.ci_gate.override_log import Quarter, event_id, report
 from rampgate.cli import app
 from rampgate.console import Failure
+from rampgate.overrides import Quarter, event_id, report
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 

@@ -1,0 +1,256 @@
+"""Overrides of gates: what a merge brought and who approved it, their central log, and the report of a quarter (PC5
+§5.2, §5.5).
+
+GitHub says who approved; the push of the merge appends to the audit, of which another step with Kafka's password sends
+the lines to the log. What the log does not have holds nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.gates.overrides import PullRequest
+from evalcore.gates.skips import Skips
+from rampgate.ci_gate.github import REPOSITORY, read_pull_request
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.console import Failure, plain, print_json, run
+from rampgate.files import append_file
+from rampgate.logs import configure_logs
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
+from rampgate.wiring import make_access
+from schemas.dead_letters import Record
+from schemas.topics import Topics
+from schemas.zoned_time import ZonedTime, is_ahead
+from streams.gates.gate_skips import skips_now
+from streams.kafka.client import Producer
+from streams.kafka.reading import appended_ms, records_now
+from streams.retry import WallClock
+
+TOPIC: Final = "gate-overrides"
+KINDS: Final = ("gate_skip", "baseline_shift", "enforcement")
+NAMESPACE: Final = uuid.UUID("6f1d1a52-3c0b-5b5e-9a53-5a1e0c2b7d11")
+_QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII | re.IGNORECASE)
+_ZONED: Final = TypeAdapter(ZonedTime)
+_MORE: Final = ("agent_id", "agent_version", "vertical")
+_SAME: Final = ("kind", "repository", "pull_request", "head", "milestone", "judges", "approved_by", "expires")
+
+
+@dataclass(frozen=True)
+class Quarter:
+    """From `first`, a day, up to `after`, the first day that is no longer in it."""
+
+    name: str
+    first: date
+    after: date
+
+    @classmethod
+    def of(cls, word: str) -> Quarter:
+        """Reads 2026-Q4. Raises ValueError."""
+        found = _QUARTER.fullmatch(word.strip())
+        if found is None:
+            raise ValueError(f"{word[:20]!r} is no quarter, such as 2026-Q4")
+        year, number = int(found[1]), int(found[2])
+        after = date(year + 1, 1, 1) if number == 4 else date(year, 3 * number + 1, 1)
+        return cls(f"{year}-Q{number}", date(year, 3 * number - 2, 1), after)
+
+    def holds(self, entry: Mapping[str, Any]) -> bool:
+        """Tells whether an override was used in the quarter; one whose time has no zone, or that has none, counts in
+        every quarter."""
+        at = _time(entry)
+        return at is None or self.first <= at.date() < self.after
+
+
+def event_id(entry: Mapping[str, Any]) -> str:
+    """Returns the id of an override: the same for each run of the same commit of its pull request."""
+    about = [entry.get(name) for name in _SAME] + [entry[name] for name in _MORE if name in entry]
+    text = orjson.dumps(about).decode()
+    return str(uuid.uuid5(NAMESPACE, text))
+
+
+async def publish(settings: Settings, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Send the audit's lines of overrides, and return once they are durable. Raises Unavailable."""
+    producer = Producer(make_access(settings))
+    records = [{"event_id": event_id(entry), **entry} for entry in entries]
+    try:
+        await producer.send(
+            [(_topic(settings), str(one["repository"]).encode(), orjson.dumps(one), ()) for one in records]
+        )
+    finally:
+        await producer.close()
+
+
+def _topic(settings: Settings) -> str:
+    return Topics(settings.topic_prefix, settings.audit_topic)[TOPIC]
+
+
+async def read_skips(settings: Settings) -> Skips:
+    """Return the overrides that skip gates of rollouts. Raises Unavailable."""
+    return await skips_now(make_access(settings), _topic(settings), WallClock())
+
+
+async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:
+    """Return what was published since the quarter began; what is dated ahead of that has no time. Raises
+    Unavailable."""
+    since = datetime(quarter.first.year, quarter.first.month, 1, tzinfo=UTC).timestamp() * 1000
+    records = records_now(make_access(settings), _topic(settings), round(since))
+    return [entry async for record in records if (entry := _entry(record)) is not None]
+
+
+def _entry(record: Record) -> dict[str, Any] | None:
+    try:
+        entry = orjson.loads(record.value or b"")
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(entry, dict):
+        return None
+    at = _time(entry)
+    ahead = at is not None and is_ahead(at, appended_ms(record, WallClock().now_ms()))
+    return entry | {"at": None} if ahead else entry
+
+
+def _time(entry: Mapping[str, Any]) -> datetime | None:
+    try:
+        return _ZONED.validate_python(entry.get("at"))
+    except ValidationError:
+        return None
+
+
+def report(entries: Iterable[Mapping[str, Any]], quarter: Quarter) -> dict[str, Any]:
+    """Returns the overrides of a quarter, each once, and who asked for and allowed how many."""
+    once = {
+        event_id(entry): dict(entry) for entry in entries if entry.get("kind") in KINDS and quarter.holds(entry)
+    }  # fmt: skip
+    found = sorted(once.values(), key=lambda entry: (str(entry.get("at")), str(entry.get("pull_request"))))
+
+    def counted(*names: str) -> dict[str, int]:
+        return dict(Counter(" ".join(word) for entry in found for word in _words(entry, names)).most_common())
+
+    return {
+        "quarter": quarter.name,
+        "overrides": found,
+        "count": len(found),
+        "by_kind": counted("kind"),
+        "by_milestone": dict(Counter(str(one["milestone"]) for one in found if one.get("milestone")).most_common()),
+        "by_repository": counted("repository"),
+        "by_author": counted("author"),
+        "by_approver": counted("approved_by"),
+        "by_pair": counted("author", "approved_by"),
+    }
+
+
+def _words(entry: Mapping[str, Any], names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields an entry's words, once for each of who approved it where that is asked for."""
+    known = {name: str(entry.get(name) or "unknown") for name in names}
+    for one in known.get("approved_by", "").split(","):
+        yield [one.strip().removeprefix("@").casefold() if name == "approved_by" else known[name] for name in names]
+
+
+def looked_up(repository: str | None, pull_request: str) -> PullRequest | None:
+    """What GitHub says of the pull request; None without a repository. Raises Failure."""
+    if repository is None:
+        return None
+    number = pull_request.removeprefix("#")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise Failure("--repository: say which pull request, by its number: --pull-request 12")
+    if not REPOSITORY.fullmatch(repository):
+        raise Failure("--repository: name it as GitHub does: owner/name")
+    settings = load_settings()
+    url, token = settings.github_url, revealed(settings.github_token)
+    try:
+        return run(lambda: read_pull_request(url, token, repository, int(number)))
+    except (Unavailable, Unauthorized) as error:
+        raise Failure(str(error)) from error
+
+
+def append_merge(
+    audit: Path, pull: PullRequest | None, merged_as: str, overrides: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> None:
+    """Append the overrides of a merge, by their kinds. Raises Failure where the commit is not what the pull request was
+    merged as: an override of a pull request that still can change is none."""
+    if pull is None or pull.merged_as != merged_as:
+        raise Failure(
+            f"--audit: {merged_as[:12]} is not what the pull request was merged as: only from the push of its merge, "
+            "--head COMMIT --repository OWNER/NAME --pull-request N, does an override reach the audit"
+        )
+    about = {"repository": pull.repository, "pull_request": f"#{pull.number}", "author": pull.author, "head": pull.head}
+    for kind, entries in overrides.items():
+        write(audit, kind, [{**about, **entry} for entry in entries])
+
+
+def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Append a line for each entry, before what it tells of is done. Raises Failure where that can't be done."""
+    if audit is None:
+        raise Failure("an override needs an entry in the audit: --audit FILE")
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    told = [orjson.dumps({"at": at, "kind": kind, **entry}) + b"\n" for entry in entries]
+    append_file(audit, b"".join(told), "no override holds without the audit:")
+
+
+def publish_file(audit: Path, kafka: str | None) -> int:
+    """Send the overrides of an audit's file to the central log, and return how many they are. Raises Failure."""
+    try:
+        entries = [entry for _, entry in lines(audit) if entry.get("kind") in KINDS]
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    for number, entry in enumerate(entries, start=1):
+        if not entry.get("repository"):
+            raise Failure(f"{audit}: override {number} names no repository")
+    settings = load_settings({"kafka": kafka})
+    configure_logs("error", "console")
+    try:
+        if entries:
+            run(lambda: publish(settings, entries))
+    except Unavailable as error:
+        raise Failure(f"no override holds that the central log does not have: {error}") from error
+    return len(entries)
+
+
+def show(word: str, audits: Sequence[Path], kafka: str | None, *, as_json: bool) -> None:
+    """Write the report to stdout. Raises Failure."""
+    try:
+        quarter = Quarter.of(word)
+        entries = [one for path in audits for _, one in lines(path)]
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    except ValueError as error:
+        raise Failure(f"--quarter: {error}") from error
+    if not audits:
+        settings = load_settings({"kafka": kafka})
+        configure_logs("error", "console")
+        try:
+            entries = run(lambda: read(settings, quarter))
+        except Unavailable as error:
+            raise Failure(str(error)) from error
+    made = report(entries, quarter)
+    print_json(made) if as_json else _show(made)
+
+
+def _show(made: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from rampgate.tables import make_table
+
+    console = Console(highlight=False, soft_wrap=True)
+    table = make_table(None, "When", "What", "Pull request", "Author", "Approved by", "Until", "Why")
+    for one in made["overrides"]:
+        what = one.get("milestone") or ", ".join(map(str, one.get("judges") or ()))
+        where = f"{one.get('repository', '')}{one.get('pull_request', '')}"
+        cells = (one.get("at"), f"{one['kind']} {what}", where, one.get("author"), one.get("approved_by"))
+        table.add_row(*(plain(cell or "") for cell in (*cells, one.get("expires"), one.get("justification"))))
+    console.print(table)
+    console.print(f"{made['count']} overrides in {made['quarter']}")
+    for name in ("by_kind", "by_milestone", "by_repository", "by_author", "by_approver", "by_pair"):
+        told = ", ".join(f"{plain(word)} {count}" for word, count in made[name].items())
+        console.print(f"  {name.replace('_', ' ')}: {told or 'none'}")
