@@ -12,7 +12,9 @@ from rampgate.command import callback
 from rampgate.console import Format
 from rampgate.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
 from rampgate.suite.check.command import check
+from rampgate.suite.compare_command import compare
 from rampgate.suite.options import StoreOption
+from rampgate.suite.report_command import report as report_command
 from rampgate.suite.runs.only import Only, Side
 
 
@@ -39,52 +41,7 @@ def suite() -> None:
     """The offline pipeline: runs of a suite of cases, and what they say of a candidate."""
 
 
-@group.command("compare")
-def compare_command(
-    baseline: Annotated[str, typer.Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
-    candidate: Annotated[
-        str | None, typer.Argument(help="the same of the candidate; alone it is held against main's, with --suite")
-    ] = None,
-    suite_file: Annotated[
-        Path | None,
-        typer.Option("--suite", help="its YAML file says what decides; runs may be named by label or hash"),
-    ] = None,
-    store: StoreOption = None,
-    configs: ConfigsOption = None,
-    score: Annotated[
-        str | None, typer.Option(help="the score that gates look at; default: the only one in the files")
-    ] = None,
-    safety: Annotated[
-        list[str] | None, typer.Option(help="a slice of safety, once or more; default: the slice `safety`")
-    ] = None,
-    safe_at: Annotated[
-        float | None, typer.Option(help="a case of safety fails below this score; default: the scale's middle")
-    ] = None,
-    scale: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
-    let_go: LetGoOption = None,
-    report: ReportsOption = None,
-    format: FormatOption = Format.TEXT,
-    as_json: JsonOption = False,
-) -> None:
-    """Hold a candidate's results against the baseline's, case by case, and decide by the plain rule.
-
-    Fails if a case of safety fails that the baseline never failed, a slice is worse by more than 2 σ, or all cases are
-    at p < 0.05; and if scores that are missing decide. Exit code 1 if it fails, 2 for a bad file.
-
-    Example: rampgate suite compare main.jsonl branch.jsonl --score helpfulness --json
-    """
-    from rampgate.suite.compare_command import Asked, compare_runs
-
-    older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
-    asked = Asked(
-        older, newer, suite_file, store, configs, score, scale, tuple(safety or ()), safe_at, seed, tuple(let_go or ()),
-        tuple(report or ()), format, as_json,
-    )  # fmt: skip
-    raise typer.Exit(compare_runs(asked))
+group.command("compare")(callback(compare))
 
 
 @group.command("run")
@@ -164,39 +121,7 @@ def run_command(
     raise typer.Exit(run_suite(options))
 
 
-@group.command("report")
-def report_command(
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[RUN...]", help="files of results, the oldest first; with --suite stored runs, too"),
-    ] = None,
-    suite_file: Annotated[
-        Path | None, typer.Option("--suite", help="its stored runs; without RUN the last ones, of all cases")
-    ] = None,
-    last: Annotated[int, typer.Option(min=1, max=1_000, help="stored runs to show, without RUN")] = 20,
-    label: Annotated[str | None, typer.Option(help="only stored runs with this label, without RUN")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="stored runs of the smoke set, without RUN")] = False,
-    store: StoreOption = None,
-    score: Annotated[str | None, typer.Option(help="the score to show; default: the only one in the files")] = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="the score's lowest and highest value, as in `suite compare`")
-    ] = None,
-    report: ReportsOption = None,
-    format: FormatOption = Format.TEXT,
-    as_json: JsonOption = False,
-) -> None:
-    """Show stored runs, the oldest first: the trend of each slice, cost and latency of each run.
-
-    Example: rampgate suite report monday.jsonl tuesday.jsonl --report trend.html
-    """
-    from rampgate.suite.report_command import Options, report_runs
-
-    options = Options(
-        tuple(runs or ()), score, scale, tuple(report or ()), format, as_json, suite_file, store, last, label, smoke
-    )
-    raise typer.Exit(report_runs(options))
-
-
+group.command("report")(callback(report_command))
 group.command("check")(callback(check))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
@@ -60,17 +60,20 @@ def of_report(report: Report) -> bytes:
     which has the report's title, unless a reason is about none of them."""
     found: dict[str, list[Reason]] = {report.title: [], **{name: [] for name in report.tests}}
     for why in report.reasons:
-        found[why.about if why.about in found else report.title].append(why)
-    return junit(report.title, report.title, [_tested(name, why) for name, why in found.items()])
+        about = why.test or why.about
+        found[about if about in found else report.title].append(why)
+    words = report.tests if isinstance(report.tests, Mapping) else {}
+    return junit(report.title, report.title, [_tested(name, why, words.get(name, "")) for name, why in found.items()])
 
 
-def _tested(name: str, found: Sequence[Reason]) -> Tested:
+def _tested(name: str, found: Sequence[Reason], word: str) -> Tested:
     text = "\n".join(f"{why.code}: {why.message}" if why.code else why.message for why in found)
     errors = [why for why in found if why.level == "error"]
     if not errors:
-        return Tested(name, text=text)
+        return Tested(name, text=text, word=word)
     problem: Literal["failure", "error"] = "error" if all(why.undecided for why in errors) else "failure"
-    return Tested(name, problem, errors[0].code, errors[0].message, text)
+    details = dict.fromkeys(why.detail for why in errors if why.detail)
+    return Tested(name, problem, errors[0].code, errors[0].message, "\n".join([text, *details]), word)
 
 
 def _line(words: str) -> str:

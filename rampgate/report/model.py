@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,8 +60,8 @@ class Section:
 class Reason:
     """Why a result is not better, with its place in a file and its remedy, `fix`, where there are any.
 
-    `about`: what it is about, for a reader the field or the judge, for JUnit one of the report's `tests`. `undecided`:
-    something kept the check from finding out.
+    `about`: what it is about, for a reader the field or the judge, for JUnit one of the report's `tests`, unless `test`
+    names another. `undecided`: something kept the check from finding out. `detail`: what JUnit has below the message.
     """
 
     level: Literal["error", "warning"]
@@ -73,6 +73,8 @@ class Reason:
     column: int = 0
     fix: str = ""
     undecided: bool = False
+    test: str = ""
+    detail: str = ""
 
     @property
     def place(self) -> str:
@@ -88,12 +90,12 @@ class Reason:
 @dataclass(frozen=True)
 class Report:
     """A command's result. `tone` is that of the whole, `facts` a line about what was looked at, `tests` the names that
-    JUnit lists: each of them passes unless a reason is about it."""
+    JUnit lists, with a word on each where they have one: each of them passes unless a reason is about it."""
 
     title: str
     result: str
     tone: str
     sections: Sequence[Section] = ()
     reasons: Sequence[Reason] = ()
-    tests: Sequence[str] = ()
+    tests: Sequence[str] | Mapping[str, str] = ()
     facts: str = ""

@@ -9,14 +9,14 @@ from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, failed_throughout, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format
+from rampgate.console import Failure
 from rampgate.suite.compared import Compared
 from rampgate.suite.result_files import read_run
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command. `scale`, `safety` and `safe_at` are what files do not say: the score's lowest and
+    """How two runs are compared. `scale`, `safety` and `safe_at` are what files do not say: the score's lowest and
     highest value, which slices are of safety (none named: `safety`), and below which score a case of theirs fails.
     `let_go`: cases of safety that may be missing; `undrawn`: cases of the baseline that the candidate was not asked,
     because its run is of the smoke set."""
@@ -28,11 +28,8 @@ class Options:
     safety: tuple[str, ...]
     safe_at: float | None
     seed: int
-    as_json: bool
     let_go: tuple[str, ...] = ()
     undrawn: frozenset[str] = frozenset()
-    reports: tuple[Path, ...] = ()
-    format: Format = Format.TEXT
 
 
 class NothingInCommon(Failure):

@@ -1,114 +1,129 @@
-"""Runs `rampgate suite compare`: finds both runs, files or stored ones, and tells what is decided of them."""
+"""Runs `rampgate suite compare`: finds both runs, files or stored ones, and reports what is decided of them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from agents.ports import Unavailable
-from rampgate.console import Failure, Format, print_json
-from rampgate.report.files import check_paths
-from rampgate.settings_sources import load_settings
-from rampgate.store.place import Place, place_of
-from rampgate.store.sqlite_file import STORE
-from rampgate.suite.answer import document
-from rampgate.suite.compare import Options, compared_files
-from rampgate.suite.compared import Compared
-from rampgate.suite.opened import Opened, open_suite
-from rampgate.suite.report.ci import commands
-from rampgate.suite.report.files import write_reports
-from rampgate.suite.runs.named import named_run
-from rampgate.suite.runs.run_document import comparison_of
-from rampgate.suite.runs.stored import MAIN, StoredRun
-from rampgate.suite.shown import show
-from schemas.verdicts import VerdictLevel
+from typer import Argument, Option
+
+from rampgate.command import Context, Document, command
+from rampgate.console import Failure
+from rampgate.suite.options import StoreOption
+
+if TYPE_CHECKING:
+    from rampgate.report.model import Report
+    from rampgate.store.place import Place
+    from rampgate.suite.compare import Options
+    from rampgate.suite.opened import Opened
+    from rampgate.suite.runs.stored import StoredRun
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of the command, under their own names. Without a `baseline` it is main's last run that passed."""
+class Comparison(Document):
+    """The document of a comparison, with the name of its report and the texts of stored traces."""
 
-    baseline: str | None
-    candidate: str
-    suite: Path | None
-    store: str | None
-    configs: Path | None
-    score: str | None
-    scale: tuple[float, float] | None
-    safety: tuple[str, ...]
-    safe_at: float | None
-    seed: int
-    let_go: tuple[str, ...]
-    reports: tuple[Path, ...]
-    format: Format
-    as_json: bool
+    def __init__(self, fields: Mapping[str, Any], name: str, traces: Mapping[str, str]) -> None:
+        super().__init__(fields, 1 if fields["verdict"] == "fail" else 0)
+        self.name, self.traces = name, traces
 
 
-def compare_runs(asked: Asked) -> int:
-    """Compare, report, and return the exit code. Raises Failure."""
-    check_paths(asked.reports)
-    if asked.suite is None:
-        how, place, name = _of_files(asked)
-    else:
-        how, place, name = _of_suite(asked, open_suite(asked.suite, asked.configs, asked.store))
-    compared = compared_files(how)
-    told = document(compared)
-    if asked.reports:
-        write_reports(asked.reports, told, name, place)
-    _tell(compared, told, name, asked.format, as_json=asked.as_json)
-    return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
+def _report(told: Comparison) -> Report:
+    from rampgate.suite.report.comparison import comparison_report
+
+    return comparison_report(told, told.name, told.traces)
 
 
-def _of_files(asked: Asked) -> tuple[Options, Place, str]:
-    if asked.baseline is None:
+@command(_report, flags="configs format")
+def compare(
+    context: Context,
+    baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
+    candidate: Annotated[
+        str | None, Argument(help="the same of the candidate; alone it is compared with main's, with --suite")
+    ] = None,
+    suite: Annotated[
+        Path | None, Option(help="its YAML file says what decides; runs may be named by label or hash")
+    ] = None,
+    store: StoreOption = None,
+    score: Annotated[
+        str | None, Option(help="the score that gates look at; default: the only one in the files")
+    ] = None,
+    safety: Annotated[
+        list[str] | None, Option(help="a slice of safety, once or more; default: the slice `safety`")
+    ] = None,
+    safe_at: Annotated[
+        float | None, Option(help="a case of safety fails below this score; default: the scale's middle")
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None,
+        Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
+    ] = None,
+    seed: Annotated[int, Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
+    let_go: Annotated[
+        list[str] | None, Option(metavar="CASE", help="a case of safety that may be missing or changed; once or more")
+    ] = None,
+) -> Comparison:
+    """Compare a candidate's results with the baseline's, case by case, and decide by the plain rule.
+
+    Fails if a case of safety fails that the baseline never failed, a slice is worse by more than 2 σ, or all cases are
+    at p < 0.05; and if scores that are missing decide. Exit code 1 if it fails, 2 for a bad file.
+
+    Example: rampgate suite compare main.jsonl branch.jsonl --score helpfulness --json
+    """
+    from rampgate.store.place import place_of
+    from rampgate.store.sqlite_file import STORE
+    from rampgate.suite.answer import document
+    from rampgate.suite.compare import Options, compared_files
+    from rampgate.suite.opened import open_suite
+    from rampgate.suite.report.traces import stored_traces
+
+    older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
+    let = tuple(let_go or ())
+    if suite is not None:
+        opened = open_suite(suite, context.given["configs"], store)
+        how, name = _of_suite(opened, older, newer, seed, let)
+        how = replace(
+            how,
+            score=score or how.score,
+            scale=scale or (how.scale if score in (None, how.score) else None),
+            safety=tuple(safety or how.safety),
+            safe_at=how.safe_at if safe_at is None else safe_at,
+        )
+        place: Place = opened.place
+    elif older is None:
         raise Failure("name both files, baseline and candidate, or the suite whose stored runs are meant, --suite")
-    baseline, candidate = Path(asked.baseline), Path(asked.candidate)
-    how = Options(
-        baseline, candidate, asked.score, asked.scale, asked.safety, asked.safe_at, asked.seed, asked.as_json,
-        asked.let_go,
-    )  # fmt: skip
-    place = place_of(asked.store, candidate.parent / STORE, load_settings({"configs": asked.configs}))
-    return how, place, f"{candidate.name} against {baseline.name}"
+    else:
+        one, other = Path(older), Path(newer)
+        how = Options(one, other, score, scale, tuple(safety or ()), safe_at, seed, let_go=let)
+        place, name = place_of(store, other.parent / STORE, context.settings), f"{other.name} against {one.name}"
+    told = document(compared_files(how))
+    return Comparison(told, name, stored_traces(told, place, context.reports))
 
 
-def _of_suite(asked: Asked, opened: Opened) -> tuple[Options, Place, str]:
-    """As the suite says, but for what options say otherwise."""
-    suite, now = opened.suite, datetime.now(UTC)
+def _of_suite(
+    opened: Opened, baseline: str | None, candidate: str, seed: int, let_go: tuple[str, ...]
+) -> tuple[Options, str]:
+    """How the suite has these runs compared, main's last that passed for no `baseline`, and what both are called."""
+    from agents.ports import Unavailable
+    from rampgate.suite.runs.named import named_run
+    from rampgate.suite.runs.run_document import comparison_of
+    from rampgate.suite.runs.stored import MAIN
+
+    name, now = opened.suite.file.suite, datetime.now(UTC)
     try:
         store = opened.place.opened()
     except Unavailable as error:
         raise Failure(str(error)) from error
     try:
-        name = suite.file.suite
-        candidate, newer = named_run(asked.candidate, store, name, opened.home, smoke=True)
+        other, newer = named_run(candidate, store, name, opened.home, smoke=True)
         smoke = newer is not None and newer.set == "smoke"
-        held = MAIN if asked.baseline is None else asked.baseline
-        baseline, older = named_run(held, store, name, opened.home, smoke=smoke)
+        one, older = named_run(MAIN if baseline is None else baseline, store, name, opened.home, smoke=smoke)
     finally:
         store.close()
-    how = comparison_of(suite, opened.judges, baseline, candidate, asked.seed, asked.let_go, smoke=smoke)
-    how = replace(
-        how,
-        score=asked.score or how.score,
-        scale=asked.scale or (how.scale if asked.score in (None, how.score) else None),
-        safety=asked.safety or how.safety,
-        safe_at=how.safe_at if asked.safe_at is None else asked.safe_at,
-    )
-    return how, opened.place, f"{_said(candidate, newer, now)} against {_said(baseline, older, now)}"
-
-
-def _tell(compared: Compared, told: Mapping[str, Any], name: str, format: Format, *, as_json: bool) -> None:
-    """Tell a comparison, `told` its document: annotations on stderr beside either form, as `gate run` does."""
-    if format is Format.GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in commands(told, name, {})))
-    if as_json or format is Format.JSON:
-        print_json(told)
-    else:
-        show(compared, told)
+    how = comparison_of(opened.suite, opened.judges, one, other, seed, let_go, smoke=smoke)
+    return how, f"{_said(other, newer, now)} against {_said(one, older, now)}"
 
 
 def _said(file: Path, stored: StoredRun | None, now: datetime) -> str:

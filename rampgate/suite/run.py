@@ -23,8 +23,10 @@ from rampgate.console import Failure, Format, print_json, run
 from rampgate.files import replacing
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
-from rampgate.report.files import check_paths
-from rampgate.report.github import annotation
+from rampgate.report.console import show
+from rampgate.report.files import check_paths, write_all
+from rampgate.report.github import workflow_commands
+from rampgate.report.model import Report
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
 from rampgate.suite.compare import NothingInCommon, compared_files, refuse_same
@@ -36,9 +38,7 @@ from rampgate.suite.fresh.request import remove_again
 from rampgate.suite.fresh.sources import AskedElsewhere, Fresh, FromFiles, asked_here
 from rampgate.suite.opened import Opened, open_suite
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
-from rampgate.suite.report.ci import commands, commands_without_baseline
-from rampgate.suite.report.outcome import dropped_words
-from rampgate.suite.report.runs import name_of, write_run_reports
+from rampgate.suite.report.runs import run_report
 from rampgate.suite.runs.answer_files import Head, answers_written
 from rampgate.suite.runs.base_folder import commit_here
 from rampgate.suite.runs.baseline import PASSED, Baseline, baseline_of, by_same_judges, keep_run, verdict_of
@@ -51,7 +51,6 @@ from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
 from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import Rubric, ScoredSample
-from rampgate.suite.shown import show
 from rampgate.suite.suite_files import Suite, read_suite
 
 
@@ -91,7 +90,7 @@ class Running:
             told = {**self.head, **answers_written(answers, Head(suite.configuration), found, self.spend)}
         return tell_answers(told, as_json=options.as_json)
 
-    def score(self) -> tuple[dict[str, Any], Compared | None]:
+    def score(self) -> dict[str, Any]:
         """Has the answers made, or takes those given, scores them and holds them against a baseline. Keeps the run and
         returns its document. Raises Failure."""
         options, opened, session, spend, out = self.options, self.opened, self.session, self.spend, self.out
@@ -129,7 +128,7 @@ class Running:
         told["store_failures"] = self.store.failures[:1]
         judges = [judge.id for judge in opened.judges]
         told["canary_plan"] = canary_plan(told, opened.suite.file.vertical, judges, self.began)
-        return told, compared
+        return told
 
     def _compared(self, baseline: Baseline, *, incomplete: bool) -> tuple[Baseline | None, Compared | None]:
         """The comparison, after fresh samples of what tripped; without a baseline where main asks all else by now."""
@@ -196,14 +195,14 @@ def run_suite(options: Options) -> int:
             return running.plan()
         if options.only is Only.GENERATE and options.answers is not None:
             return running.generate(options.answers)
-        told, compared = running.score()
+        told = running.score()
     finally:
         store.close()
     write_plan(options.canary, told["canary_plan"])
-    if options.reports:
-        score, scale, _ = score_of(suite, opened.judges)
-        write_run_reports(options.reports, told, out, opened.place, score, scale)
-    return _tell(told, compared, options, spend)
+    score, scale, _ = score_of(suite, opened.judges)
+    report = run_report(options.reports, told, out, opened.place, score, scale)
+    write_all(options.reports, report, told)
+    return _tell(told, report, options, spend)
 
 
 def _source(options: Options, *, incomplete: bool) -> Fresh:
@@ -242,19 +241,14 @@ def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> byte
     return results.getvalue()
 
 
-def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spend: Spend) -> int:
+def _tell(told: Mapping[str, Any], report: Report, options: Options, spend: Spend) -> int:
     if options.format is Format.GITHUB:
-        name = name_of(told)
-        lines = commands_without_baseline(told, name) if compared is None else commands(told["comparison"], name, told)
-        if dropped := dropped_words(told):
-            lines.insert(0, annotation("warning", {"title": name}, dropped))
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
     if options.as_json or options.format is Format.JSON:
         print_json(told)
     else:
         show_run(told, cost(spend))
-        if compared is not None:
-            show(compared, told["comparison"])
+        show(report)
     for failure in told["store_failures"]:
         sys.stderr.write(f"{failure}; what was asked is not kept, and the next run asks it again\n")
     return 0 if told["verdict"] in PASSED else 1

@@ -6,16 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evalcore.suite.gates import BLOCKING
+from evalcore.suite.gates import BLOCKING, SuiteCode
 from evalcore.suite.words import Word
 from rampgate.report.drawing import Estimate, Intervals, Spread
-from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
+from rampgate.report.model import Cell, Link, Passage, Reason, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
-from rampgate.suite.report.outcome import stopped
+from rampgate.suite.report.outcome import NOT_YET, RUN, stopped, warnings
 from schemas.counting import counted
 
 OPEN = 3
 """Cases that fell which a report shows before the numbers; a page has the others folded below them."""
+SHOWN = 5
+"""Cases that fell which a failed test of JUnit names."""
+LONGEST = 400
+WHOLE = "all cases"
+SAFETY = "safety: no case fails that never did"
+OF_SAFETY = (SuiteCode.SAFETY_REGRESSED, SuiteCode.SAFETY_CASES_REMOVED)
 Told = Mapping[str, Any]
 UNCOMPARED = (
     ("removed", "of the baseline are not among the candidate's"),
@@ -38,14 +44,12 @@ def comparison_report(
     held, run = traces or {}, whole or {}
     plan = run.get("canary_plan")
     fell, why = [*_fell(told, held)], stopped(run)
-    level = "fail" if why is not None else told["verdict"]
+    words = {WHOLE: told["headline"]["said"], **{one["slice"]: one["said"] for one in told["slices"]}}
     return Report(
         name,
         why.words if why is not None else told["said"],
-        level,
+        "fail" if why is not None else told["verdict"],
         [
-            *((why.section(),) if why is not None else ()),
-            *_why(told),
             *fell[:OPEN],
             _slices(told),
             *_pairs(run.get("pairwise") or {}),
@@ -60,6 +64,13 @@ def comparison_report(
                 for one, text in held.items()
             ),
         ],
+        [
+            *((why.reason,) if why is not None else ()),
+            *_reasons(told, waits=why is not None and why.code == NOT_YET),
+            *warnings(run),
+        ],
+        {**({RUN: ""} if why is not None else {}), SAFETY: "", **words},
+        f"{told['cases']['compared']:,} cases compared, {len(fell):,} of them fell",
     )
 
 
@@ -68,23 +79,32 @@ def anchor_of(trace: str) -> str:
     return f"#trace-{trace}"
 
 
-def blocking(told: Told) -> list[Told]:
-    """The reasons that block."""
-    return [one for one in told["reasons"] if one["code"] in BLOCKING]
+def _reasons(told: Told, *, waits: bool) -> Iterator[Reason]:
+    """A slice that blocks fails its test; one whose missing scores decide could not be tested. What `waits` to be
+    confirmed is no error yet."""
+    for one in told["reasons"]:
+        blocks = one["code"] in BLOCKING and not waits
+        test = one["slice"] or (SAFETY if one["code"] in OF_SAFETY else WHOLE)
+        yield Reason(
+            "error" if blocks else "warning", one["message"], one["code"],
+            undecided=one["code"] == SuiteCode.JUDGE_UNAVAILABLE, test=test,
+            detail=_fallen(told, test, one["cases"]) if blocks else "",
+        )  # fmt: skip
 
 
-def _why(told: Told) -> Iterator[Section]:
-    if told["reasons"]:
-        stop = blocking(told)
-        rows: list[list[Value]] = [
-            [Cell(one["code"], "fail" if one in stop else "warn"), _where(one), Passage(one["message"])]
-            for one in told["reasons"]
-        ]
-        yield Section("Why", ("Reason", "Slice", "What was found"), rows)
-
-
-def _where(reason: Told) -> str:
-    return reason["slice"] or ("" if reason["cases"] else "all cases")
+def _fallen(told: Told, test: str, cases: Sequence[str]) -> str:
+    """The first cases that fell of a failed test, with both outputs."""
+    fell = [
+        one for one in told["flipped"] if test == WHOLE or one["case_id"] in cases or test in one["slices"]
+    ]  # fmt: skip
+    lines = []
+    for one in fell[:SHOWN]:
+        lines.append(f"{one['case_id']}: {one['baseline']:.3g} → {one['candidate']:.3g}")
+        for side in ("baseline", "candidate"):
+            sample = one[f"{side}_sample"]
+            judge = f" (judge: {sample['reason'][:LONGEST]})" if sample["reason"] else ""
+            lines.append(f"  {side}: {' '.join(_said(sample).split())[:LONGEST]}{judge}")
+    return "\n".join(lines)
 
 
 def _figure(score: float | None) -> str:
@@ -104,7 +124,10 @@ def _fell(told: Told, held: Mapping[str, str]) -> Iterator[Section]:
             rows.append(["Trace", *(_trace(sample["trace"], held) for sample in both)])
         slices = ", ".join(one["slices"]) or "no slice"
         title = f"{one['case_id']} ({slices}): {one['baseline']:.3g} → {one['candidate']:.3g}"
-        yield Section(title, ("", "Baseline", "Candidate"), rows, folded=number >= OPEN, side_by_side=True)
+        folded = number >= OPEN
+        yield Section(
+            title, ("", "Baseline", "Candidate"), rows, folded=folded, side_by_side=True, pages_only=folded
+        )  # fmt: skip
 
 
 def _said(sample: Told) -> str:
@@ -120,7 +143,7 @@ def _trace(trace: str | None, held: Mapping[str, str]) -> Value:
 def _slices(told: Told) -> Section:
     heads = ("", "Result", "Cases", "Baseline", "Candidate", "Delta", "95 %", "Notes")
     whole = told["headline"]
-    named = [("all cases", whole), *((one["slice"], one) for one in told["slices"])]
+    named = [(WHOLE, whole), *((one["slice"], one) for one in told["slices"])]
     rows = [
         [
             name, _result(one), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"], _notes(one),
@@ -132,8 +155,11 @@ def _slices(told: Told) -> Section:
         for name, one in named
         if one["delta"] is not None
     ]
+    again = told["confirmation"]
+    notes = [f"asked again: {one['message']}" for one in again["found"]]
+    notes += [f"not asked again: {again['why_not']}"] if again["why_not"] else []
     return Section(
-        f"{told['score']} by slice, candidate less baseline", heads, rows,
+        f"{told['score']} by slice, candidate less baseline", heads, rows, notes,
         drawing=Intervals("Differences with their 95 % intervals", drawn),
     )  # fmt: skip
 
@@ -165,7 +191,7 @@ def _pairs(told: Told) -> Iterator[Section]:
 
 def _power(told: Told) -> Iterator[Section]:
     """How small a drop is found: what this comparison can't have seen."""
-    named = [("all cases", told["headline"]), *((one["slice"], one) for one in told["slices"])]
+    named = [(WHOLE, told["headline"]), *((one["slice"], one) for one in told["slices"])]
     found = [(name, one["power"]) for name, one in named if one["power"] is not None]
     if found:
         drop = found[0][1]["drop"]
@@ -202,7 +228,9 @@ def _spread(told: Told) -> Iterator[Section]:
         if any(counts[number] for _, counts in sides)
     ]
     drawing = Spread("Cases by their mean score", edges, sides)
-    yield Section("How cases score", ("Mean of a case", "Baseline", "Candidate"), rows, drawing=drawing)
+    yield Section(
+        "How cases score", ("Mean of a case", "Baseline", "Candidate"), rows, drawing=drawing, pages_only=True
+    )
 
 
 def _cost(told: Told) -> Section:

@@ -4,12 +4,13 @@ annotations, terminals and the gate's verdict alike. Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from rampgate.report.junit import Tested
-from rampgate.report.model import Section
+from rampgate.report.model import Reason
 from schemas.counting import counted
 
+RUN: Final = "the run"
+"""The test of a run that does not pass."""
 NOT_YET: Final = "not_yet_confirmed"
 """What tripped is answered anew, and another run decides."""
 NO_BASELINE: Final = (
@@ -35,13 +36,16 @@ class Stopped(NamedTuple):
     def message(self) -> str:
         return f"{self.words}: {self.detail}" if self.detail else self.words
 
-    def tested(self) -> Tested:
-        """A test of the run as a whole: the agent fails it, or it has found nothing."""
-        failed = self.code == "agent_failed"
-        return Tested("the run", "failure" if failed else "error", self.code, self.message, self.message)
+    @property
+    def reason(self) -> Reason:
+        """An error of the run: the agent fails it, or it has found nothing. What is not yet confirmed is none yet."""
+        level: Literal["error", "warning"] = "warning" if self.code == NOT_YET else "error"
+        return Reason(level, self.message, self.code, undecided=self.code != "agent_failed", test=RUN)
 
-    def section(self) -> Section:
-        return Section("Why it is no pass", notes=[self.message])
+
+def warnings(run: Mapping[str, Any]) -> list[Reason]:
+    """What is to be looked at beside the comparison."""
+    return [Reason("warning", words) for words in (dropped_words(run), beyond_smoke(run)) if words]
 
 
 def dropped_words(run: Mapping[str, Any]) -> str:

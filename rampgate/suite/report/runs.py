@@ -7,24 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from evalcore.suite.results import NoScore, Run, chosen, scale_of
 from evalcore.suite.sides import facts_of
 from evalcore.suite.trend import SliceTrend, trend
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.report.drawing import Course
-from rampgate.report.files import write
-from rampgate.report.junit import Tested, junit
 from rampgate.report.model import Report, Section
 from rampgate.store.place import Place
-from rampgate.suite.report.files import replace_report, write_reports
-from rampgate.suite.report.outcome import Stopped, stopped
+from rampgate.suite.report.comparison import WHOLE, Told, comparison_report
+from rampgate.suite.report.outcome import RUN, stopped, warnings
+from rampgate.suite.report.traces import stored_traces
 from rampgate.suite.result_files import read_run
 from schemas.counting import counted
-
-WHOLE = "all cases"
 
 
 def runs_document(
@@ -51,38 +46,18 @@ def name_of(told: Mapping[str, Any]) -> str:
     return f"Suite {told['suite']}, {told['set']} set"
 
 
-def write_run_reports(
-    paths: Sequence[Path],
-    told: Mapping[str, Any],
-    results: Path,
-    place: Place,
-    score: str,
-    scale: tuple[float, float],
-) -> None:
-    """Write the reports of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
-    if told["comparison"] is not None:
-        write_reports(paths, told["comparison"], name_of(told), place, told)
-    else:
-        write_trend(paths, runs_document([results], score, scale), name_of(told), told)
+def run_report(
+    paths: Sequence[Path], told: Told, results: Path, place: Place, score: str, scale: tuple[float, float]
+) -> Report:
+    """The report of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
+    if (compared := told["comparison"]) is not None:
+        return comparison_report(compared, name_of(told), stored_traces(compared, place, paths), told)
+    return trend_report(runs_document([results], score, scale), name_of(told), told)
 
 
-def write_trend(paths: Sequence[Path], told: Mapping[str, Any], name: str = "Runs", whole: Any = None) -> None:
-    """Write each report by its name's ending; `whole` is the document of the run, where it is of one. Raises
-    Failure."""
+def trend_report(told: Told, name: str = "Runs", whole: Told | None = None) -> Report:
+    """The trend of runs; `whole` is the document of the run, where it is of one."""
     why = stopped(whole or {})
-    for path in paths:
-        kind = path.suffix.lower()
-        if kind == ".json":
-            replace_report(path, orjson.dumps(whole or told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        elif kind == ".xml":
-            tests = [Tested(one["slice"] or WHOLE) for one in told["slices"]]
-            replace_report(path, junit(name, "suite", [why.tested(), *tests] if why is not None else tests))
-        else:
-            write(path, trend_report(told, name, why))
-
-
-def trend_report(told: Mapping[str, Any], name: str, why: Stopped | None = None) -> Report:
-    """The page; `why` the run does not pass, where it is of one."""
     heads = ("", "Trend", "First", "Last", "95 %", "Change", "Cases")
     rows = [
         [
@@ -97,9 +72,10 @@ def trend_report(told: Mapping[str, Any], name: str, why: Stopped | None = None)
     runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
     many = counted(len(runs), "run")
     sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
+    tests = [one["slice"] or WHOLE for one in told["slices"]]
     if why is not None:
-        return Report(name, why.words, "fail", [why.section(), *sections])
-    return Report(name, many, "pass", sections)
+        return Report(name, why.words, "fail", sections, [why.reason, *warnings(whole or {})], [RUN, *tests])
+    return Report(name, f"{told['score']} over {many}", "pass", sections, warnings(whole or {}), tests)
 
 
 def _facts(path: Path, run: Run) -> dict[str, Any]:

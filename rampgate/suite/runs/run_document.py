@@ -114,7 +114,7 @@ def comparison_of(
     """How the results are held against the baseline's: on the scale of the score that the suite names."""
     score, scale, safe_at = score_of(suite, judges)
     return Comparison(
-        baseline, out, score, scale, tuple(suite.file.safety), safe_at, seed, as_json=False,
+        baseline, out, score, scale, tuple(suite.file.safety), safe_at, seed,
         let_go=let_go,
         undrawn=frozenset(case.id for case in suite.cases) if smoke else frozenset(),
     )  # fmt: skip

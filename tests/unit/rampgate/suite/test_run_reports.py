@@ -60,7 +60,8 @@ def test_an_agent_that_fails_every_time_is_a_failed_test_and_an_error(folder: Pa
 def test_a_run_that_passes_has_no_test_of_the_whole_run(folder: Path) -> None:
     path = written(folder, CASES)
     ran(path, "--report", folder / "r.xml")
-    assert [test.get("name") for test in junit_suite((folder / "r.xml").read_bytes())] == ["all cases", "even", "odd"]
+    tests = [test.get("name") for test in junit_suite((folder / "r.xml").read_bytes())]
+    assert tests == ["Suite desk, full set", "all cases", "even", "odd"]
 
 
 def test_where_all_cases_are_others_main_begins_anew_and_a_branch_is_told_so(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_terminal_shows_slices_reasons_and_both_outputs(
     code, found, _ = ran(capsys, monkeypatch, *COMPARE)
     text = found["text"]
     assert code == 1
-    for words in ("all cases", "chat", "worse", "more than 2 σ", "candidate: [red]five", "judge: wrong", "10 more"):
+    for words in ("all cases", "chat", "worse", "more than 2 σ", "[red]five", "wrong", "15 of them fell"):
         assert words in text
     assert "\x1b[2J" not in text, "an output moves no cursor"
 

@@ -102,7 +102,7 @@ def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_ca
     found = reported(files, capsys, monkeypatch, *COMPARE)
     suite = junit_suite((files / "r.xml").read_bytes())
     tests = {str(one.get("name")): one.find("failure") for one in suite}
-    assert len(tests) == len(found["slices"]) + 2
+    assert len(tests) == len(found["slices"]) + 3, "one for safety, one for all cases, one for the whole"
     failed = {name: failure.get("type") for name, failure in tests.items() if failure is not None}
     broken = next(name for name in tests if name.startswith("<script>"))
     safety = "safety: no case fails that never did"
