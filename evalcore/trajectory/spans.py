@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import orjson
@@ -71,7 +72,7 @@ class Span:
     def number(self, name: str) -> float | None:
         found = self.first(NUMBERS[name])
         known = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < float("inf")
-        return found if known and (name == "cost_usd" or isinstance(found, int)) else None
+        return found if known else None
 
     @property
     def operation(self) -> str:
@@ -90,17 +91,25 @@ class Span:
     def tool(self) -> str:
         return str(self.first(TOOL) or self.name)
 
-    @property
+    @cached_property
     def next_agent(self) -> str | None:
         """The agent that takes over here."""
         found = HANDOFF.fullmatch(self.tool)
         return found[1] if found is not None else None
 
+    @cached_property
+    def called(self) -> str:
+        """The name of what is called, however it is spelled."""
+        return re.sub(r"[\W_]+", "", (self.next_agent or self.tool).lower())
+
+    @cached_property
+    def instrumentation(self) -> tuple[str, bool]:
+        return self.scope, any(name.startswith("gen_ai.") for name in self.attributes)
+
     def seen_by_another(self, other: Span) -> bool:
         """Tells whether another instrumentation recorded the other span, and one of both lies within the other."""
-        dialects = [any(name.startswith("gen_ai.") for name in one.attributes) for one in (self, other)]
         within = (self.start - other.start) * (self.end - other.end) <= 0
-        return within and (self.scope != other.scope or dialects[0] != dialects[1])
+        return within and self.instrumentation != other.instrumentation
 
 
 Call = list[Span]  # all spans of one call, the one nearest to it first
@@ -140,10 +149,10 @@ def _calls(
     A span joins the call that it is below, else the one that began last."""
     calls: list[Call] = []
     for span in spans:
-        outer = above[span.span_id]
-        fitting = [call for call in calls if all(is_one(one, span, one in outer) for one in call)]
+        outer = {one.span_id for one in above[span.span_id]}
+        fitting = [call for call in calls if all(is_one(one, span, one.span_id in outer) for one in call)]
         if fitting:
-            max(fitting, key=lambda call: (any(one in outer for one in call), call[0].start)).append(span)
+            max(fitting, key=lambda call: (any(one.span_id in outer for one in call), call[0].start)).append(span)
         else:
             calls.append([span])
     return calls
@@ -178,12 +187,15 @@ def _is_one_model_call(one: Span, other: Span, nested: bool) -> bool:
 
 
 def _is_one_tool_call(one: Span, other: Span, nested: bool) -> bool:
-    names = [re.sub(r"[\W_]+", "", (span.next_agent or span.tool).lower()) for span in (one, other)]
-    ids = one.first(CALL), other.first(CALL)
-    if names[0] != names[1] or (None not in ids and ids[0] != ids[1]):
+    if one.called != other.called:
         return False
+    ids = one.first(CALL), other.first(CALL)
+    if None not in ids and ids[0] != ids[1]:
+        return False
+    if not nested:
+        return one.seen_by_another(other)
     given = _opened(one.first(ARGUMENTS)), _opened(other.first(ARGUMENTS))
-    return one.seen_by_another(other) or (nested and (None in given or given[0] == given[1]))
+    return one.instrumentation != other.instrumentation or None in given or bool(given[0] == given[1])
 
 
 def _model_call(call: Call) -> dict[str, Any]:

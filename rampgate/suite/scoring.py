@@ -67,13 +67,8 @@ class Rubric:
     checks: Mapping[str, Checker]
     schema: Mapping[str, Any]
 
-    @property
-    def versions(self) -> dict[str, str]:
-        """The version of what gives each score of all cases: of the judge, or of the check."""
-        return _versions(self.checks, self.judges)
-
     def versions_of(self, case: SuiteCase) -> dict[str, str]:
-        """The same of the scores of one case."""
+        """Returns the version of what gives each of the case's scores: of the judge, or of the check."""
         return _versions({**self.checks, **case.checks}, [*self.judges, *case.judges])
 
     async def score(

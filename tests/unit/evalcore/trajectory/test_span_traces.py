@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -104,6 +105,13 @@ def test_where_one_call_says_no_tokens_the_sum_is_unknown_unless_it_failed() -> 
     silent = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     assert used(*THREE, span(5, 1, (31, 40), **silent)) == (4, None)
     assert used(*THREE, span(5, 1, (31, 40), error="429", **silent)) == (4, 330)
+
+
+def test_a_thousand_parallel_calls_below_one_another_take_no_second() -> None:
+    deep = [tool(number, number - 1, (1, 2_000 - number), f"look{number % 2}") for number in range(1, 1_001)]
+    began = time.process_time()
+    assert len(named(*deep, *(tool(2_000, 1_000, (5, 6), scope=THEIRS) for _ in range(1)))) > 1
+    assert time.process_time() - began < 5
 
 
 def test_costs_are_added_where_all_say_theirs() -> None:
