@@ -24,7 +24,7 @@ from rampgate.checks.stored_outputs import (
     write_baseline,
 )
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.command import read_registry, read_tree
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
@@ -44,7 +44,7 @@ def ask_again(options: Options) -> int:
         raise Failure("give files of scores, or outputs for the judges, not both")
     settings = load_settings({"configs": options.configs, "model_url": options.model})
     configure_logs("error", "console")
-    tree = tree_of(settings.configs)
+    tree = read_tree(settings.configs)
     registry, found = read_registry(tree)
     if registry is None:
         raise Failure(
