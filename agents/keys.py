@@ -110,7 +110,7 @@ LET_THROUGH = KeyFamily(
     type="string",
     life="the lookback window",
     growth="one for each partition that an operator resumed",
-    owner="rampgate.cli.jobs.state.resume",
+    owner="rampgate.commands.partitions",
     holds="the offset below which bad records go to the dead letters however many they are",
 )
 COVERAGE = KeyFamily(

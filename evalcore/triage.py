@@ -49,7 +49,7 @@ def opened(items: Mapping[str, TriageItem], response: Response, since: int) -> T
 def known(items: Mapping[str, TriageItem], item_id: str) -> TriageItem:
     """Returns the item. Raises Refused."""
     if item_id not in items:
-        raise Refused(f"there is no triage item {item_id!r}; `rampgate triage list --all` has them all")
+        raise Refused(f"there is no triage item {item_id!r}; `rampgate triage --all` has them all")
     return items[item_id]
 
 
@@ -70,7 +70,7 @@ def closed(item: TriageItem, decision: TriageDecision, by: str, note: str, now: 
     if item.state is TriageState.CLOSED:
         raise Refused(f"{item.item_id} is closed already: {item.decision}")
     if item.state is TriageState.OPEN:
-        raise Refused(f"{item.item_id} has no owner: `rampgate triage take {item.item_id}` first")
+        raise Refused(f"{item.item_id} has no owner: `rampgate triage {item.item_id}` takes it")
     if not note.strip():
         raise Refused("say what was found: --note TEXT")
     return _with(item, TriageStep.CLOSED, by, note, now, state=TriageState.CLOSED, decision=decision)
@@ -100,7 +100,7 @@ def reminder(item: TriageItem) -> str:
     return (
         f"Triage {item.item_id} was due at {item.due.astimezone(UTC).isoformat(timespec='minutes')} and {owner}: "
         f"{item.judge_id} is below its floor for {who}{where} ({item.score:.4g} over {item.n} scores, floor "
-        f"{item.floor:g}). `rampgate triage take {item.item_id}`, then `triage close`."
+        f"{item.floor:g}). `rampgate triage {item.item_id}`, then the same with --decision and --note."
     )
 
 

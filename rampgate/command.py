@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from asyncio import iscoroutinefunction
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
-from rampgate.console import Failure, Format, print_json, run
+from rampgate.console import BadQuery, Failure, Format, print_json, run
 from rampgate.options import SETTINGS, SHARED
 
 if TYPE_CHECKING:
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
     from evalcore.yaml.findings import Finding, ValidationResult
     from rampgate.report.model import Report
     from rampgate.settings import Settings
+    from rampgate.wiring import Parts
     from schemas.verticals import Vertical
     from streams.metrics import Metrics
 
 NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes ahead, --dry-run only shows the plan"
+PARTS = {"kafka", "redis", "opik"}
+"""Flags of commands that talk to a part."""
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 ShownReport = Callable[[Any], "Report"]
 
@@ -65,6 +69,8 @@ class Context:
 
     given: Mapping[str, Any]
     now: datetime | None = None
+    waited: float = field(default=0.0, init=False)
+    """Seconds that the user took to answer `confirm`."""
 
     @classmethod
     def of(cls, now: datetime | None = None, **given: Any) -> Context:
@@ -118,7 +124,7 @@ class Context:
     @cached_property
     def validated(self) -> tuple[Registry | None, ValidationResult]:
         """The registry and what validation found; None where it found an error."""
-        return registry_in(self.tree, self.today)
+        return read_registry(self.tree, self.today)
 
     @cached_property
     def registry(self) -> Registry:
@@ -162,24 +168,39 @@ class Context:
 
         return Metrics()
 
-    def confirm(self, question: str, yes: bool) -> bool:
-        """Returns whether the user agrees. Raises Failure where there is no terminal to ask on."""
+    @asynccontextmanager
+    async def parts(self, *, registry: bool = False, soon: bool = False) -> AsyncIterator[Parts]:
+        """Kafka, Redis and Opik, closed at the end; with the `registry` where they need it. `soon`: their connections
+        give up within seconds."""
+        from rampgate.wiring import make_parts
+        from streams.redis.state import RedisStore
+
+        settings = self.settings
+        retry = min(settings.opik_retry_seconds, 5.0) if soon else settings.opik_retry_seconds
+        parts = make_parts(settings.model_copy(update={"opik_retry_seconds": retry}), registry=registry)
+        try:
+            if soon:
+                await parts.store.close()
+                parts.store = RedisStore(settings.redis_url, settings.redis_prefix, timeout=3.0, tries=2)
+            yield parts
+        finally:
+            await parts.close()
+
+    def confirm(self, plan: Report, question: str, yes: bool) -> bool:
+        """Show the plan on stderr, ask, and return whether the user agrees. Raises Failure where there is no terminal
+        to ask on."""
+        from rampgate.progress import stderr
+        from rampgate.report.console import show
+
         if yes:
             return True
+        show(plan, stderr())
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Failure(NO_TERMINAL)
-        return typer.confirm(question, err=True)
-
-
-def registry_in(tree: Tree, today: date) -> tuple[Registry | None, ValidationResult]:
-    """The registry that a tree gives, and what validation found; None where it found an error."""
-    from evalcore.registry.registry import build
-    from evalcore.validation import checked
-    from evalcore.yaml.findings import ValidationResult
-
-    files, findings = checked(tree, today)
-    result = ValidationResult.of(tree.root, findings)
-    return (build(files) if result.valid else None), result
+        asked = monotonic()
+        agreed = typer.confirm(question, err=True)
+        self.waited += monotonic() - asked
+        return agreed
 
 
 def read_tree(root: Path) -> Tree:
@@ -188,13 +209,36 @@ def read_tree(root: Path) -> Tree:
     from rampgate.registry.verticals import require_folder
 
     require_folder(root)
-    return disk.read_tree(root)
+    try:
+        return disk.read_tree(root)
+    except OSError as error:
+        raise Failure(f"{error.filename or root}: {error.strerror or error}") from error
+
+
+def read_registry(tree: Tree, today: date | None = None) -> tuple[Registry | None, ValidationResult]:
+    """The registry that a tree gives and what validation found; None where it found an error."""
+    from evalcore.registry import disk
+    from evalcore.registry.registry import build
+    from evalcore.validation import checked
+    from evalcore.yaml.findings import ValidationResult
+
+    files, findings = checked(tree, today or disk.today())
+    result = ValidationResult.of(tree.root, findings)
+    return (build(files) if result.valid else None), result
+
+
+def log_errors() -> None:
+    """What the parts log goes to stderr, errors alone."""
+    from rampgate import logs
+
+    logs.configure_logs("error", "console")
 
 
 def command(report: ShownReport, flags: str = "", metrics: Sequence[str] = ()) -> Callable[[FunctionT], FunctionT]:
     """Declare a function as a command.
 
-    Its answer is a pydantic model or a `Document`, with an `exit_code`; `report` makes the report of it. `flags` are
+    Its answer is a pydantic model or a `Document`, with an `exit_code`, or None, which says nothing; `report` makes the
+    report of it. `flags` are
     the keys of the shared options that it takes beside `--json` and `--report`; `metrics` the names of the metrics
     that `--metrics-file` takes. The function may be a coroutine.
     """
@@ -209,6 +253,7 @@ def command(report: ShownReport, flags: str = "", metrics: Sequence[str] = ()) -
 def callback(function: Callable[..., Any]) -> Callable[..., None]:
     """Returns what the command line calls: the function with its shared options, in the frame."""
     declared = _COMMANDS[function]
+    function.__annotations__.pop("return", None)  # an answer's type is imported by type checkers alone
     own = inspect.signature(function, eval_str=True).parameters
     names = [*own][1:]
     shared = [
@@ -235,8 +280,10 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
     from rampgate.report.files import check_paths, write_all
 
     check_paths(context.reports)
+    if {*declared.flags} & PARTS:
+        log_errors()
     try:
-        if iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function):
             answer = run(lambda: function(context, **options))
         else:
             answer = function(context, **options)
@@ -244,6 +291,12 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         if error.filename is None:
             raise
         raise Failure(f"{error.filename}: {error.strerror or error}") from error
+    except BadQuery as error:
+        raise Failure(error.as_option()) from error
+    except _unreachable() as error:
+        raise Failure(str(error)) from error
+    if answer is None:
+        return 0
     document = answer if isinstance(answer, Document) else answer.model_dump(mode="json", warnings="error")
     if context.metrics_file is not None:
         from rampgate.metrics_file import leave
@@ -264,3 +317,10 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
 
         show(report)
     return int(answer.exit_code)
+
+
+def _unreachable() -> tuple[type[Exception], ...]:
+    """The errors of a part that is out of reach or refuses our key."""
+    from agents.ports import Unauthorized, Unavailable
+
+    return Unavailable, Unauthorized

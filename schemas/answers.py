@@ -88,6 +88,10 @@ class Conservation(Answer):
     signals: dict[str, Balance]
     samples: SampleBalance = SampleBalance()
 
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.balanced else 1
+
 
 class JudgeOpinion(Answer):
     judge_id: str
@@ -207,3 +211,7 @@ class Refresh(Answer):
     warning_count: int
     errors: list[Finding]
     warnings: list[Finding]
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.outcome in ("loaded", "unchanged") else 1

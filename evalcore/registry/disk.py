@@ -65,7 +65,7 @@ def read_tree(root: Path) -> Tree:
 def read(path: Path) -> bytes:
     """Reads a file, at most one byte more than it may have. Raises OSError, also for what is no file."""
     if path.exists() and not path.is_file():
-        raise IsADirectoryError(None, "is no file")
+        raise IsADirectoryError(None, "is no file", str(path))
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 

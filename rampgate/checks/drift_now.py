@@ -24,7 +24,7 @@ from rampgate.checks.stored_outputs import (
     read_baseline,
     write_baseline,
 )
-from rampgate.command import Context, Document, registry_in
+from rampgate.command import Context, Document, read_registry
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
@@ -74,7 +74,7 @@ def compare_now(asked: Asked) -> Document:
     judges, before = asked.wanted(), None
     if asked.base is not None:
         earlier = tree_at(settings.configs, asked.base)
-        before, _ = registry_in(earlier, asked.context.today)
+        before, _ = read_registry(earlier, asked.context.today)
         changed = {judge.id for judge in changed_judges(earlier, asked.context.tree, registry, vertical)}
         judges = [judge for judge in judges if judge.id in changed]
     stored = asked.stored()

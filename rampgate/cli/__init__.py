@@ -22,16 +22,21 @@ COMMANDS: Final = {
     "worker": Entry("rampgate.cli.processes", "Consume the topics, join, write scores, keep coverage.", RUN),
     "feed": Entry("rampgate.cli.processes", "Publish user signals from their store to their topic.", RUN),
     "sweep": Entry("rampgate.cli.processes", "Publish what the stream missed, from the table and Opik.", RUN),
-    "settings": Entry("rampgate.cli.queries", "Show the settings in force here.", RUN),
-    "refresh": Entry("rampgate.cli.queries", "Make a running worker read the registry's files again.", RUN),
-    "coverage": Entry("rampgate.cli.queries", "Show the share of turns with a signal and a trace.", ON_CALL),
-    "conservation": Entry("rampgate.cli.queries", "Show that every consumed record ended in one state.", ON_CALL),
-    "turn": Entry("rampgate.cli.queries", "Show a turn with its signals, judge scores and its way.", ON_CALL),
-    "dead-letters": Entry("rampgate.cli.dead_letters", "Records that could not be processed: list, replay.", ON_CALL),
-    "resume": Entry("rampgate.cli.processes", "Let the bad records of a paused partition go.", ON_CALL),
-    "skip": Entry("rampgate.cli.processes", "Leave records of a partition unread, for good.", ON_CALL),
-    "triage": Entry("rampgate.cli.triage", "Quality regressions that wait for an owner.", ON_CALL),
-    "traces": Entry("rampgate.cli.traces", "Live traces in Opik, without their texts.", ON_CALL),
+    "settings": Entry("rampgate.commands.queries:settings", "Show the settings in force here.", RUN),
+    "refresh": Entry("rampgate.commands.queries:refresh", "Make a running worker read the registry again.", RUN),
+    "coverage": Entry("rampgate.commands.queries:coverage", "Show the share of turns with both halves.", ON_CALL),
+    "conservation": Entry(
+        "rampgate.commands.queries:conservation", "Show that every record ended in one state.", ON_CALL
+    ),
+    "turn": Entry("rampgate.commands.queries:turn", "Show a turn with its signals, judge scores and its way.", ON_CALL),
+    "dead-letters": Entry("", "Records that could not be processed: list, replay.", ON_CALL),
+    "dead-letters list": Entry("rampgate.commands.dead_letters:list_letters", "List what failed, and why."),
+    "dead-letters show": Entry("rampgate.commands.dead_letters:show", "Show one dead letter whole."),
+    "dead-letters replay": Entry("rampgate.commands.dead_letters:replay", "Send dead letters back, unchanged."),
+    "resume": Entry("rampgate.commands.partitions:resume", "Let the bad records of a paused partition go.", ON_CALL),
+    "skip": Entry("rampgate.commands.partitions:skip", "Leave records of a partition unread, for good.", ON_CALL),
+    "triage": Entry("rampgate.commands.triage:triage", "Quality regressions that wait for an owner.", ON_CALL),
+    "traces": Entry("rampgate.commands.traces:traces", "Live traces in Opik, without their texts.", ON_CALL),
     "gate": Entry("rampgate.cli.gate", "Gates from CI (PC5 §5.5).", PULL_REQUESTS),
     "suite": Entry("rampgate.cli.suite", "Runs of a suite of cases, and their comparison.", PULL_REQUESTS),
     "overrides": Entry("rampgate.cli.overrides", "Overrides of gates: who allowed what.", PULL_REQUESTS),
@@ -48,13 +53,38 @@ COMMANDS: Final = {
     "calibrate seed": Entry("rampgate.calibration.command:seed", "A threshold for a judge's first 90 days."),
     "calibrate diff": Entry("rampgate.calibration.command:diff", "What changed between two rounds."),
     "optimize": Entry("rampgate.cli.optimize", "Propose prompts for categories below their threshold.", EVALS),
-    "datasets": Entry("rampgate.cli.datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
+    "datasets": Entry("rampgate.commands.datasets:datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
     "export": Entry("rampgate.cli.export", "Write the turns that match, a line of JSON each.", EVALS),
-    "vertical": Entry("rampgate.cli.vertical", "Verticals whose turns this registry judges.", VERTICALS),
-    "rules": Entry("rampgate.cli.rules", "Judges' rule files: validate, list, compare, sync.", VERTICALS),
-    "manifest": Entry("rampgate.cli.manifest", "Which judges fire on which category, and their limits.", VERTICALS),
+    "vertical": Entry("", "Verticals whose turns this registry judges.", VERTICALS),
+    "vertical scaffold": Entry("rampgate.commands.vertical:scaffold", "Write the files a new vertical begins with."),
+    "rules": Entry("", "Judges' rule files: validate, list, compare, sync.", VERTICALS),
+    "rules validate": Entry("rampgate.commands.rules:validate", "Show every finding of the rule files."),
+    "rules list": Entry("rampgate.commands.rules:list_judges", "List the judges with their limits and due days."),
+    "rules diff": Entry("rampgate.commands.rules:diff", "Compare the judges with a version in git."),
+    "rules sync": Entry("rampgate.commands.rule_sync:sync", "Write the judges to each vertical's Opik project."),
+    "rules create": Entry("rampgate.commands.rule_sync:create", "Sync one rule without asking: PC5's own form."),
+    "rules delete": Entry("rampgate.commands.rule_delete:delete", "Delete a judge's copies from Opik."),
+    "rules rollback": Entry("rampgate.commands.rule_rollback:rollback", "Bring a judge's files back from git."),
+    "manifest": Entry("", "Which judges fire on which category, and their limits.", VERTICALS),
+    "manifest validate": Entry("rampgate.commands.manifest:validate", "Show every finding of the manifest."),
+    "manifest resolve": Entry("rampgate.commands.manifest:resolve", "Write the manifest that its sources declare."),
+    "manifest show": Entry("rampgate.commands.manifest:show", "Show the manifest as the registry serves it."),
+    "manifest sync": Entry("rampgate.commands.manifest:sync", "Bring a changed manifest to Opik."),
 }
 """Every command, in the order of the help: its function, or the module of a group; what the help says; who needs it."""
+
+GONE: Final = {
+    "datasets list": "rampgate datasets",
+    "datasets show": "rampgate datasets NAME",
+    "traces list": "rampgate traces",
+    "traces show": "rampgate traces TRACE_ID",
+    "triage list": "rampgate triage",
+    "triage take": "rampgate triage ITEM",
+    "triage close": "rampgate triage ITEM --decision DECISION --note TEXT",
+    "manifest show --category": "rampgate rules list --category CATEGORY",
+    "skip --group": "RAMPGATE_GROUP",
+}
+"""Commands and options that there were, and what to use instead."""
 
 
 def no_help() -> dict[str, Any]:
@@ -69,6 +99,16 @@ def no_help() -> dict[str, Any]:
 
 class Program(LazyGroup):
     entries = COMMANDS
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raises Failure, with the remedy, for a command or an option that there was."""
+        for gone, instead in GONE.items():
+            words, _, option = gone.partition(" --")
+            named = words.split()
+            given = any(one.partition("=")[0] == f"--{option}" for one in args)
+            if args[: len(named)] == named and (not option or given):
+                raise Failure(f"{gone}: must be `{instead}` now, got `{' '.join(args)}`")
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(

@@ -143,11 +143,14 @@ def proposal_command(
     Example: rampgate gate proposal FETCH_HEAD --to /tmp/proposal
     """
     from rampgate.cli.jobs.gates.gate_proposal import write_proposal
-    from rampgate.cli.jobs.registry.findings import workflow_commands
+    from rampgate.report.findings import reason_of
+    from rampgate.report.github import workflow_commands
+    from rampgate.report.model import Report
     from rampgate.settings_sources import load_settings
 
     made, document = write_proposal(load_settings({"configs": configs}).configs, revision, to)
-    sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(made.findings)))
+    report = Report("Proposal", "", "pass", reasons=[*map(reason_of, document["errors"])])
+    sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
     if as_json or format is Format.JSON:
         print_json(document)
     else:

@@ -1,11 +1,9 @@
-"""`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5); and
-`resume` and `skip`, which tell them where to read on."""
+"""`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5)."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,8 +33,6 @@ def register(app: typer.Typer) -> None:
     app.command("worker")(worker)
     app.add_typer(feeds, name="feed")
     app.command("sweep")(sweep)
-    app.command("resume")(resume)
-    app.command("skip")(skip)
 
 
 def worker(
@@ -61,65 +57,6 @@ def worker(
         return await serve_worker(settings)
 
     raise typer.Exit(run(job))
-
-
-def resume(
-    place: Annotated[str, typer.Argument(help="The paused partition, topic/number, as /readyz names it")],
-    until: Annotated[int | None, typer.Option(min=0, help="Offset of the first record not let through")] = None,
-    kafka: KafkaOption = None,
-    redis: RedisOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Let the bad records of a paused partition go to the dead letters; its worker then reads on within seconds.
-
-    A partition pauses when `bad_records_in_a_row` of its records can't be decoded. This lets through those that lie
-    there now, or below --until; ones that come later count anew. Stop or mend their producer first.
-
-    Example: rampgate resume rampgate.thumbs/3
-    """
-    from rampgate.cli.jobs.state import resume as job
-
-    done = job.resume({"kafka": kafka, "redis": redis}, place, until)
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(
-            f"{done['topic']}/{done['partition']}: bad records below offset {done['until']} go to the dead letters\n"
-        )
-
-
-def skip(
-    place: Annotated[str, typer.Argument(help="The partition, topic/number")],
-    reason: Annotated[str, typer.Option(help="Why; it goes into the audit")],
-    audit: Annotated[Path, typer.Option(help="File to which the audit's line is appended")],
-    to: Annotated[
-        int | None, typer.Option(min=0, help="Offset to read on from; by default the partition's end")
-    ] = None,
-    dry_run: DryRunOption = False,
-    kafka: KafkaOption = None,
-    redis: RedisOption = None,
-    group: Annotated[str | None, typer.Option(help="Consumer group")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Leave records of a partition unread, for good: the group reads on from a later offset.
-
-    Only while no worker of the group runs. What is skipped counts as a gap, so that conservation shows it; thumbs of
-    it come back with `rampgate sweep`. Exit code 2: workers run, or there is nothing to skip.
-
-    Example: rampgate skip rampgate.thumbs/3 --to 4711 --reason "a load test's records" --audit skips.jsonl
-    """
-    from rampgate.cli.jobs.state import skip as job
-
-    flags = {"kafka": kafka, "redis": redis, "group": group}
-    done = job.skip(flags, place, to, reason, audit, dry_run=dry_run)
-    if as_json:
-        print_json(done)
-    else:
-        said = "would be skipped" if dry_run else "are skipped"
-        sys.stdout.write(
-            f"{done['topic']}/{done['partition']}: {done['offsets']} offsets from {done['since']} on {said}; the group "
-            f"reads on from {done['until']}\n"
-        )
 
 
 @feeds.callback()
@@ -183,7 +120,7 @@ def dynamodb(
 def sweep(
     since: Annotated[str, typer.Option(help="How far back: a duration (36h, 7d) or an ISO time")],
     sweep_id: Annotated[str | None, typer.Option("--id", help="Name of the sweep, by which it is resumed")] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin anew")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin again")] = False,
     segments: Annotated[int, typer.Option(min=1, max=64, help="Parts of the table read side by side")] = 2,
     rerolls: Annotated[
         bool, typer.Option("--rerolls/--no-rerolls", help="Rerolls: of their topic and from traces")

@@ -43,10 +43,10 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every error as JSON, without stack trace or HTML; an unexpected one is logged whole."""
     try:
         return await handler(request)
-    except BadQuery as error:
-        return refuse(400, "bad_request", str(error))
     except UnknownName as error:
         return refuse(404, f"unknown_{error.kind}", str(error), near=error.near)
+    except BadQuery as error:
+        return refuse(400, "bad_request", str(error))
     except TurnNotFound as error:
         return refuse(404, "not_found", str(error))
     except Unavailable as error:

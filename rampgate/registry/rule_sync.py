@@ -86,6 +86,9 @@ class RuleSync:
             return 2
         return 1 if any(part.failed for part in self.parts) else 0
 
+    def documents(self) -> list[dict[str, Any]]:
+        return [part.document() for part in self.parts]
+
     async def look(self) -> None:
         """Plan each vertical; reads only."""
         down = ""

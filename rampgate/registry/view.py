@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 from evalcore.registry.registry import Judge, Registry, UnknownCategory
-from evalcore.yaml.findings import Finding
+from evalcore.yaml.findings import Finding, ValidationResult
 from rampgate.console import BadQuery, Failure
 from schemas.answers import EvalConfig, ServedJudge
 from schemas.answers import Finding as FindingAnswer
@@ -16,7 +17,7 @@ MOST_FINDINGS = 100
 LISTED = 20
 
 
-class UnknownName(LookupError):
+class UnknownName(BadQuery):
     """No vertical, category or judge has this name. `kind` says which of them; `near` has similar names, best first."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -24,14 +25,14 @@ class UnknownName(LookupError):
         self.kind = kind
         self.near = get_close_matches(name[:200].lower().replace("-", "_"), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(self.near)}?" if self.near else f"there are {listed(names)}"
-        super().__init__(f"{kind}: no {kind} {clean(name, 100)!r}; {hint}")
+        super().__init__(f"no {kind} {clean(name, 100)!r}; {hint}", kind)
 
 
 def require_vertical(name: str, known: Iterable[str]) -> None:
     """Raises Failure where `--vertical` names none of those that are known."""
     known = [*known]
     if name not in known:
-        raise Failure(f"--{UnknownName('vertical', name, known)}")
+        raise Failure(UnknownName("vertical", name, known).as_option())
 
 
 def eval_config(registry: Registry, vertical: str | None, category: str) -> EvalConfig:
@@ -96,3 +97,12 @@ def finding_answers(findings: list[Finding]) -> list[FindingAnswer]:
 
 def finding_answer(finding: Finding) -> FindingAnswer:
     return FindingAnswer(**{name: getattr(finding, name) for name in FindingAnswer.model_fields})
+
+
+def validation_answer(result: ValidationResult) -> dict[str, Any]:
+    """`{"valid", "errors": […], "warnings": […]}`, each finding with its place, rule and remedy."""
+    return {"valid": result.valid, "errors": documents(result.errors), "warnings": documents(result.warnings)}
+
+
+def documents(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    return [finding_answer(finding).model_dump() for finding in findings]

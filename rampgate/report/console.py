@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.table import Table
 
 from rampgate.console import LONGEST_MESSAGE, plain
 from rampgate.report.drawing import Course
@@ -32,19 +33,25 @@ def show(report: Report, console: Console | None = None) -> None:
 
 def _section(section: Section, console: Console) -> None:
     if section.rows:
-        numbers = [isinstance(value, (int, float, tuple)) or value is None for value in section.rows[0]]
-        heads = (f"{'>' * number}{plain(head)}" for head, number in zip(section.heads, numbers, strict=False))
-        table = make_table(plain(section.title) or None, *heads)
-        table.show_header = bool(section.heads)
-        for row in section.rows:
-            table.add_row(*map(_cell, row))
-        console.print(table)
+        console.print(table(section))
     elif section.title and section.notes:
         console.print(plain(section.title))
     for note in section.notes:
         console.print(f"  {plain(note, LONGEST_MESSAGE)}")
     for line in section.text.splitlines():
         console.print(plain(line, LONGEST_MESSAGE))
+
+
+def table(section: Section) -> Table:
+    """The table of a section."""
+    first = section.rows[0] if section.rows else [""] * len(section.heads)
+    numbers = [isinstance(value, (int, float, tuple)) or value is None for value in first]
+    heads = (f"{'>' * number}{plain(head)}" for head, number in zip(section.heads, numbers, strict=False))
+    made = make_table(plain(section.title) or None, *heads)
+    made.show_header = bool(section.heads)
+    for row in section.rows:
+        made.add_row(*map(_cell, row))
+    return made
 
 
 def _reason(why: Reason, console: Console) -> None:
@@ -60,6 +67,8 @@ def _reason(why: Reason, console: Console) -> None:
 def _cell(value: Value) -> str:
     if isinstance(value, Cell):
         return f"[{COLOURS[value.tone]}]{plain(value.words, LONGEST_MESSAGE)}[/]"
-    if isinstance(value, (Link, Passage)):
+    if isinstance(value, Passage):
+        return "\n".join(plain(line, LONGEST_MESSAGE) for line in value.words.splitlines())
+    if isinstance(value, Link):
         return plain(value.words, LONGEST_MESSAGE)
     return plain(value.words() if isinstance(value, Course) else words(value), LONGEST_MESSAGE)

@@ -12,7 +12,6 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.cli.jobs.state import dead_letters
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from tests.fork_server import Forked
@@ -47,7 +46,7 @@ def letters_in_this_process(environment: dict[str, str], *arguments: str) -> Ran
     """`rampgate dead-letters …` as `main` runs it: failures end with exit code 2."""
     policy = asyncio.get_event_loop_policy()
     try:
-        with patch.object(dead_letters, "configure_logs"):
+        with patch("rampgate.logs.configure_logs"):
             result = CliRunner().invoke(app, ["dead-letters", *arguments], env=environment)
     finally:
         asyncio.set_event_loop_policy(policy)

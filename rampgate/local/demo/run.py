@@ -30,8 +30,9 @@ from rampgate.local.demo.registry import WARNS, demo_registry, logged
 from rampgate.local.demo.show import NEXT, explained, progress_bar, scene
 from rampgate.local.services.stack import Stack
 from rampgate.overrides import publish
+from rampgate.report.console import table
+from rampgate.report.state import conservation_section, coverage_section
 from rampgate.settings import Settings
-from rampgate.tables import conservation_table, coverage_table
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Conservation, CoverageAnswer
 from schemas.topics import Topics
@@ -105,7 +106,7 @@ class Demo:
             )
             await fill_opik(settings.opik, day.opik)
             covered = await self._watch(parts, day, worker)
-            self.console.print(coverage_table(covered))
+            self.console.print(table(coverage_section(covered)))
             asking = asyncio.create_task(ask_gates(parts, self.seed))
             try:
                 replayed = await self._replay(parts, settings, day, env)
@@ -116,7 +117,7 @@ class Demo:
             pulled = await pulls
             self.console.print(shown_pulls(pulled))
             balance = await counted(parts, len(verdicts))
-            self.console.print(conservation_table(balance))
+            self.console.print(table(conservation_section(balance)))
         finally:
             await parts.close()
         seconds = time.monotonic() - self.started

@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rampgate.tables import conservation_table, coverage_table
+from rampgate.report.console import table
+from rampgate.report.state import conservation_section, coverage_section
 from schemas.answers import Conservation, CoverageAnswer
 
 NEXT = """[bold]What to try next[/]
@@ -25,7 +26,7 @@ def progress_bar() -> Progress:
 
 
 def scene(bar: Progress, coverage: CoverageAnswer, conservation: Conservation) -> Group:
-    return Group(bar, coverage_table(coverage), conservation_table(conservation))
+    return Group(bar, table(coverage_section(coverage)), table(conservation_section(conservation)))
 
 
 def explained(title: str, text: RenderableType) -> Panel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -75,10 +74,7 @@ async def made(folder: Path, opik: ScriptedOpik, key: str | None = None) -> Rig:
 
 def _run(arguments: tuple[str, ...], env: dict[str, str]) -> Ran:
     # Logging is the whole process's, and would go on writing to this call's stderr.
-    jobs = ("rules", "rule_rollback", "rule_delete")
-    with ExitStack() as stack:
-        for job in jobs:
-            stack.enter_context(patch(f"rampgate.cli.jobs.registry.{job}.configure_logs"))
+    with patch("rampgate.logs.configure_logs"):
         result = CliRunner().invoke(app, list(arguments), env=env)
     if isinstance(result.exception, Failure | SettingsError):
         return Ran(2, result.stdout, f"{result.stderr}rampgate: {result.exception}\n")

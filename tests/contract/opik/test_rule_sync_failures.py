@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.command import read_registry, read_tree
 from rampgate.local.opik import rules as local_rules
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals
@@ -95,7 +95,7 @@ async def test_a_project_that_is_not_there_stops_its_own_vertical_only(rig: Rig)
 async def test_two_syncs_at_once_leave_doubles_and_each_look_says_so_until_they_are_gone(rig: Rig) -> None:
     """Both planned before either wrote. What looks last sees every judge twice, and so does each sync that follows."""
     settings = Settings(opik=rig.opik.url, configs=rig.configs)
-    registry, _ = read_registry(tree_of(rig.configs))
+    registry, _ = read_registry(read_tree(rig.configs))
     assert registry is not None
     verticals = [load_verticals(rig.configs)["receipts"]]
     one, two = RuleSync(settings, registry, verticals), RuleSync(settings, registry, verticals)

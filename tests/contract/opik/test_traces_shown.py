@@ -1,4 +1,4 @@
-"""`rampgate traces list` and `show`: labels and scores of live traces, and nobody's words (PC5 §2)."""
+"""`rampgate traces`: labels and scores of live traces, and nobody's words (PC5 §2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "my card is 4111"
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.cli.jobs.state.traces.configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     return Rig(copied(tmp_path), opik)
 
 
@@ -33,7 +33,7 @@ async def added(opik: ScriptedOpik, turn: str, ago: int, project: str = "receipt
 
 
 async def turns(rig: Rig, *flags: str) -> list[str]:
-    ran = await rig.run("traces", "list", "--json", *flags)
+    ran = await rig.run("traces", "--json", *flags)
     assert ran.code == 0, ran.err
     return [one["response_id"] for one in ran.json["traces"]]
 
@@ -51,7 +51,7 @@ async def test_the_newest_of_all_verticals_come_first_and_each_flag_narrows_them
     assert await turns(rig, "--agent", "greeter") == ["other-agent"]
     assert await turns(rig, "--vertical", "rewards_assistant") == ["rewards"]
     assert await turns(rig, "--agent", "nobody") == []
-    assert "no trace matches" in (await rig.run("traces", "list", "--agent", "nobody")).out
+    assert "none matches" in (await rig.run("traces", "--agent", "nobody")).out
 
 
 async def test_a_trace_is_shown_with_its_scores_by_kind_and_without_anybodys_words(rig: Rig) -> None:
@@ -63,7 +63,7 @@ async def test_a_trace_is_shown_with_its_scores_by_kind_and_without_anybodys_wor
     scores = {"scores": [because | {"project_name": "receipts-eval"}]}
     await rig.opik.call("PUT", "/v1/private/traces/feedback-scores", scores)
 
-    ran = await rig.run("traces", "show", trace_id.upper(), "--json")
+    ran = await rig.run("traces", trace_id.upper(), "--json")
     assert ran.code == 0, ran.err
     shown = ran.json["trace"]
     assert (shown["agent_id"], shown["agent_version"], shown["vertical"]) == ("scanner", "v1", "receipts")
@@ -73,11 +73,11 @@ async def test_a_trace_is_shown_with_its_scores_by_kind_and_without_anybodys_wor
     assert shown["response_id"] == "turn- [31m1"
     assert len(shown["category"]) == 200
 
-    text = await rig.run("traces", "show", trace_id)
-    listed = await rig.run("traces", "list")
+    text = await rig.run("traces", trace_id)
+    listed = await rig.run("traces")
     assert "helpfulness" in text.out
     assert trace_id in listed.out
-    for output in (ran.out, text.out, listed.out, (await rig.run("traces", "list", "--json")).out):
+    for output in (ran.out, text.out, listed.out, (await rig.run("traces", "--json")).out):
         assert SECRET not in output
         assert "\x1b" not in output
     wrote = ("POST /v1/private/traces/batch", "PUT /v1/private/traces/feedback-scores")
@@ -87,20 +87,20 @@ async def test_a_trace_is_shown_with_its_scores_by_kind_and_without_anybodys_wor
 
 async def test_an_id_without_a_trace_ends_with_1_and_what_to_do_and_no_id_ends_with_2(rig: Rig) -> None:
     unknown = trace_id_at(now())
-    ran = await rig.run("traces", "show", unknown, "--json")
+    ran = await rig.run("traces", unknown, "--json")
     assert (ran.code, ran.json["trace_id"], ran.json["trace"]) == (1, unknown, None)
-    assert "rampgate traces list" in ran.json["error"]
-    ran = await rig.run("traces", "show", unknown)
-    assert (ran.code, ran.out, "rampgate traces list" in ran.err) == (1, "", True)
-    ran = await rig.run("traces", "show", "resp_abc")
+    assert "rampgate traces" in ran.json["error"]
+    ran = await rig.run("traces", unknown)
+    assert (ran.code, ran.out, "rampgate traces" in ran.err) == (1, "", True)
+    ran = await rig.run("traces", "resp_abc")
     assert (ran.code, "rampgate turn" in ran.err) == (2, True)
 
 
 async def test_an_opik_out_of_reach_and_a_vertical_that_nobody_registered_end_with_2(rig: Rig) -> None:
     away = {"RAMPGATE_OPIK": "http://127.0.0.1:9"}
-    ran = await rig.run("traces", "list", "--json", **away)
+    ran = await rig.run("traces", "--json", **away)
     assert (ran.code, ran.json["traces"], sorted(ran.json["errors"])) == (2, [], ["consumer-agent", "receipts-eval"])
-    ran = await rig.run("traces", "show", trace_id_at(now()), **away)
+    ran = await rig.run("traces", trace_id_at(now()), **away)
     assert (ran.code, ran.err.startswith("rampgate: Opik")) == (2, True)
     for words in (("list",), ("show", trace_id_at(now()))):
         ran = await rig.run("traces", *words, "--vertical", "reciepts")
@@ -111,6 +111,6 @@ async def test_a_project_that_can_not_be_read_hides_no_other(rig: Rig) -> None:
     await added(rig.opik, "there", 1)
     file = rig.configs / "verticals" / "rewards_assistant.yaml"
     file.write_text(file.read_text() + f"\napi_key_file: {rig.configs / 'no-such-key'}\n")
-    ran = await rig.run("traces", "list", "--json")
+    ran = await rig.run("traces", "--json")
     assert (ran.code, [one["response_id"] for one in ran.json["traces"]]) == (2, ["there"])
     assert "api_key_file" in ran.json["errors"]["consumer-agent"]

@@ -16,7 +16,7 @@ from evalcore.judges.evaluator import Task
 from evalcore.scoring.assignments import assign, task_of
 from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.stored_outputs import asked_judges
-from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.command import read_registry, read_tree
 from rampgate.judging import call_limits
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
@@ -59,7 +59,7 @@ async def test_pf9_fr13_the_weekly_run_reaches_the_model_though_all_is_cached(
         subprocess.run(captured, cwd=tmp_path, capture_output=True, timeout=200, check=True)
 
         settings = load_settings({})
-        registry, _ = read_registry(tree_of(settings.configs))
+        registry, _ = read_registry(read_tree(settings.configs))
         assert registry is not None
         judges = asked_judges(list(registry.all(None)))
         tasks: list[Task] = [

@@ -111,7 +111,7 @@ def test_of_two_records_of_an_item_the_one_with_the_longer_history_counts() -> N
 
 def test_an_unknown_item_is_refused_with_what_to_do() -> None:
     assert known(of(item()), item().item_id) == item()
-    with pytest.raises(Refused, match="triage list --all"):
+    with pytest.raises(Refused, match="triage --all"):
         known({}, "t-0")
 
 

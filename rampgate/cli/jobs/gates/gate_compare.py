@@ -17,7 +17,7 @@ from evalcore.scoring.items import items_of
 from rampgate.ci_gate.comparison import JudgeChange, PastRamp, compared, definition, redecided
 from rampgate.ci_gate.inputs import BadFile, lines, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.publish import past_verdicts
-from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.command import read_registry, read_tree
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
@@ -115,7 +115,7 @@ def _past(verdicts: str, settings: Settings, traces: Sequence[Mapping[str, Any]]
 def _version(settings: Settings, revision: str | None) -> Registry:
     """The registry at a version in git; as its files are, without one. Raises Failure, NoHistory."""
     root = settings.configs
-    registry, result = read_registry(tree_of(root) if revision is None else tree_at(root, revision))
+    registry, result = read_registry(read_tree(root) if revision is None else tree_at(root, revision))
     if registry is None:
         raise Failure(
             f"{revision or root}: the registry has {counted(len(result.errors), 'error')}; "

@@ -10,9 +10,9 @@ from typing import Any
 from evalcore.registry.disk import read_tree
 from evalcore.registry.files import Tree
 from evalcore.registry.proposed import Proposal, laid_over
-from rampgate.cli.jobs.registry.findings import as_dict
 from rampgate.console import Failure
 from rampgate.registry.rule_history import tree_at
+from rampgate.registry.view import documents
 
 
 def write_proposal(configs: Path, revision: str, folder: Path) -> tuple[Proposal, dict[str, Any]]:
@@ -32,7 +32,7 @@ def write_proposal(configs: Path, revision: str, folder: Path) -> tuple[Proposal
         "taken": list(made.taken),
         "new": list(made.new),
         "left": list(made.left),
-        "errors": [as_dict(one) for one in made.findings],
+        "errors": documents(made.findings),
     }
 
 

@@ -18,7 +18,8 @@ from evalcore.judges.evaluator import Task
 from evalcore.registry.opik_rules import desired
 from evalcore.registry.rule_diff import changes
 from evalcore.scoring.cache import MemoryScoreCache
-from rampgate.cli.jobs.state.queries import show_turn
+from rampgate.commands.queries import turn_report
+from rampgate.report.console import show
 from schemas.outcomes import Kind
 from schemas.verticals import TraceLayout
 from streams.metrics import Metrics
@@ -305,7 +306,7 @@ async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureF
     view = await view_turn("r", store_with(turn), opik, {"shop": layout})
     assert list(view.unreadable) == ["answer"]
     assert "output has no 'text'" in view.unreadable["answer"]
-    show_turn(view)
+    show(turn_report(view))
     assert "no answer" in capsys.readouterr().out
     assert (
         await view_turn("r", store_with(turn), opik, {"shop": layout.model_copy(update={"answer": "output"})})

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.cli.jobs.registry.rules import agreed
+from rampgate.command import Context
+from rampgate.report.model import Report
 from tests.shipped import LACKS
 from tests.unit.rampgate.cli.registry_copies import HERE, Ran, copied, edit, run
 
@@ -327,9 +328,12 @@ def test_at_a_terminal_a_sync_asks_and_no_is_the_default(
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     monkeypatch.setattr("sys.stderr", asked := Terminal())
-    assert agreed(False, "Write this to Opik?")[0] is goes_on
-    assert "Write this to Opik?" in asked.getvalue()
-    assert agreed(True, "Write this to Opik?") == (True, 0.0)
+    context, plan = Context.of(), Report("Sync", "planned", "pass")
+    assert context.confirm(plan, "Write this to Opik?", yes=True)
+    assert (asked.getvalue(), context.waited) == ("", 0.0)
+    assert context.confirm(plan, "Write this to Opik?", yes=False) is goes_on
+    assert "Write this to Opik?" in asked.getvalue().partition("Sync: ")[2]
+    assert context.waited > 0
 
 
 def test_every_command_of_rules_shows_an_example(configs: Path) -> None:

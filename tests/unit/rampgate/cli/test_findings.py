@@ -1,18 +1,29 @@
-"""Findings in their three forms: each tells place, rule and remedy, and none lets a file's text become a command."""
+"""Findings as text, annotations and JSON: each has place, rule and remedy, and no file's text becomes a command."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.cli.jobs.registry.findings import finding_command, show, workflow_commands
-from rampgate.report.github import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
+from rampgate.registry.view import validation_answer
+from rampgate.report.console import show
+from rampgate.report.findings import validation_report
+from rampgate.report.github import ANNOTATIONS_PER_LEVEL, escape_message, escape_property, workflow_commands
+from rampgate.report.model import Report
 
 BAD = Finding("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
 OLD = Finding("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.WARNING)
+
+
+def reported(*findings: Finding) -> Report:
+    return validation_report(validation_answer(ValidationResult.of(Path("r"), findings)))
+
+
+def finding_command(finding: Finding) -> str:
+    (line,) = workflow_commands(reported(finding))
+    return line
 
 
 @pytest.mark.parametrize(
@@ -62,7 +73,7 @@ def test_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
         Finding("a.yaml", line, 1, "", "c", "m", severity=Severity.WARNING)
         for line in range(1, ANNOTATIONS_PER_LEVEL + 1)
     ]
-    lines = workflow_commands(warnings + errors)
+    lines = workflow_commands(reported(*warnings, *errors))
     told = [line for line in lines if line.startswith("::error")]
     assert len(told) == ANNOTATIONS_PER_LEVEL
     assert told[-1].startswith("::error::16 more errors")
@@ -70,11 +81,8 @@ def test_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
     assert "more warnings" not in "".join(lines)
 
 
-def test_json_is_one_document_with_every_field(capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(ValidationResult.of(Path("r"), [BAD, OLD]), "json") == 1
-    out, err = capsys.readouterr()
-    answer = json.loads(out)
-    assert err == ""
+def test_the_document_has_every_field() -> None:
+    answer = validation_answer(ValidationResult.of(Path("r"), [BAD, OLD]))
     assert answer["valid"] is False
     assert answer["errors"] == [
         {
@@ -92,15 +100,15 @@ def test_json_is_one_document_with_every_field(capsys: pytest.CaptureFixture[str
     assert [one["severity"] for one in answer["warnings"]] == ["warning"]
 
 
-def test_warnings_alone_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    for format in ("text", "json", "github"):
-        assert show(ValidationResult.of(Path("r"), [OLD]), format) == 0
-    assert capsys.readouterr().err.startswith("::warning file=")
+def test_warnings_alone_hold() -> None:
+    report = reported(OLD)
+    assert (report.tone, report.result) == ("warn", "valid, 0 errors, 1 warning")
+    assert workflow_commands(report)[0].startswith("::warning file=")
 
 
 def test_text_shows_a_files_words_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     odd = Finding("r/[red]a.yaml", 1, 2, "x[0]", "c", "[bold]no\x1b[31m markup", fix="do [/] this")
-    assert show(ValidationResult.of(Path("r"), [odd, BAD]), "text") == 1
+    show(reported(odd, BAD))
     out = capsys.readouterr().out
     assert "r/[red]a.yaml:1:2" in out
     assert "x[0]: [bold]no" in out

@@ -16,7 +16,7 @@ ANSWERS = {
     "coverage": ("coverage",),
     "turn": ("turn", "resp_1"),
     "sweep": ("sweep", "--since", "2d"),
-    "traces list": ("traces", "list"),
+    "traces": ("traces",),
     "check drift, all": ("check", "drift", "scores.jsonl", "scores.jsonl"),
     "check drift, asking": ("check", "drift", "--outputs", "scores.jsonl", *MODEL),
     "check noise": ("check", "noise", *MODEL),
@@ -28,7 +28,7 @@ ANSWERS = {
     "rules validate": ("rules", "validate"),
     "manifest validate": ("manifest", "validate"),
     "manifest sync": ("manifest", "sync", "--yes"),
-    "datasets list": ("datasets", "list"),
+    "datasets": ("datasets",),
     "vertical scaffold": ("vertical", "scaffold", "shopping"),
 }
 

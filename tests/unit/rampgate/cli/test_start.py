@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import typer
 from typer.main import get_command, get_group
+from typer.testing import CliRunner
 
-from rampgate.cli import COMMANDS, app
+from rampgate.cli import COMMANDS, GONE, app
+from rampgate.console import Failure
 from schemas.dead_letter_answers import MAX_ATTEMPTS
 from tests.root import ROOT
 
@@ -86,7 +88,13 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
 def test_help_lists_every_command_that_a_module_registers_and_no_other() -> None:
     by_module: dict[str, set[str]] = {}
     for name, entry in COMMANDS.items():
-        by_module.setdefault(entry.module, set()).add(name)
+        module, _, function = entry.module.partition(":")
+        if function:
+            assert callable(getattr(import_module(module), function)), name
+        elif module:
+            by_module.setdefault(module, set()).add(name)
+        else:
+            assert any(other.startswith(f"{name} ") for other in COMMANDS), name
     files = {f"rampgate.cli.{one.stem}" for one in (ROOT / "rampgate/cli").glob("[a-z]*.py")}
     registering = {one for one in files if hasattr(import_module(one), "register")}
     assert set(by_module) == registering
@@ -97,12 +105,20 @@ def test_help_lists_every_command_that_a_module_registers_and_no_other() -> None
 
 
 def test_help_loads_no_modules_of_commands_and_a_command_only_its_own() -> None:
-    for words, own in ((("--help",), set()), (("coverage", "--help"), {"rampgate.cli.queries"})):
+    modules = {entry.module.partition(":")[0] for entry in COMMANDS.values()} - {""}
+    for words, own in ((("--help",), set()), (("coverage", "--help"), {"rampgate.commands.queries"})):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, *words], cwd=ROOT, capture_output=True, text=True, check=True
         )
         loaded = set(done.stdout.partition("loaded:")[2].split())
-        assert loaded & {entry.module for entry in COMMANDS.values()} == own
+        assert loaded & modules == own
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_command_or_option_that_there_was_is_refused_with_what_to_use_instead(gone: str) -> None:
+    result = CliRunner().invoke(app, gone.split())
+    assert isinstance(result.exception, Failure)
+    assert f"{gone}: must be `{GONE[gone]}` now" in str(result.exception)
 
 
 def test_the_default_of_max_attempts_is_the_one_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.keys import FOREVER, SEAL_KEY
 from agents.ports import Unavailable
-from rampgate.cli.jobs.state.dead_letters import agreed_seal, seal_of
+from rampgate.commands.dead_letters import agreed_seal, seal_of
 from rampgate.console import Failure
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, DeadLetter, sealed_over

@@ -1,4 +1,4 @@
-"""Tells a running worker to read the registry's files again, and shows what it answers (PC5 FR-10, §5.7 step 4)."""
+"""Has a running worker read the registry's files again (PC5 FR-10, §5.7 step 4)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from http import HTTPStatus
 
 import httpx
 from pydantic import ValidationError
-from rich.console import Console
 
 from evalcore.scoring.bounded_answer import BoundedAnswer
 from evalcore.scoring.http_client import HttpClient
-from evalcore.yaml.findings import Finding, Severity
-from rampgate.cli.jobs.registry.findings import show_findings
-from rampgate.console import Failure, plain, run
+from rampgate.console import Failure, run
 from rampgate.settings import Settings, revealed
-from schemas.answers import Finding as FindingAnswer
 from schemas.answers import Refresh
 
 TIMEOUT_SECONDS = 60.0
 LISTENS_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - addresses to connect to, not to bind
-TAKEN = frozenset({"loaded", "unchanged"})
-COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "yellow"}
 
 
 def request_refresh(settings: Settings) -> Refresh:
@@ -59,17 +53,3 @@ def address(http: str) -> str:
     if not int(port):
         raise Failure(f"http: {http} names no port; give the one in the worker's log (--http, RAMPGATE_HTTP)")
     return f"http://{LISTENS_EVERYWHERE.get(host, host)}:{port}"
-
-
-def show(done: Refresh) -> None:
-    console = Console(soft_wrap=True, highlight=False)
-    found = [*done.errors, *done.warnings]
-    show_findings(map(from_answer, found), console)
-    left = done.error_count + done.warning_count - len(found)
-    if left:
-        console.print(f"and {left} more, which are not shown here; `rampgate rules validate` shows all")
-    console.print(f"[{COLOURS[done.outcome]}]{done.outcome}[/]: {plain(done.message, 1000)}")
-
-
-def from_answer(answer: FindingAnswer) -> Finding:
-    return Finding(**answer.model_dump(exclude={"severity"}), severity=Severity(answer.severity))

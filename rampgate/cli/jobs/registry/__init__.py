@@ -1,1 +1,0 @@
-"""What commands on the registry do: rules, the manifest, verticals, golden sets."""

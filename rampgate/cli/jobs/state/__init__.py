@@ -1,1 +1,0 @@
-"""What commands on a running installation do: turns, traces, dead letters, partitions."""
