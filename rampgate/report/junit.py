@@ -57,15 +57,18 @@ def junit(
 
 def of_report(report: Report) -> bytes:
     """Returns the document of a report: each of its tests passes unless a reason is about it, and so does the whole,
-    which has the report's title, unless a reason is about none of them."""
+    which has the report's title, unless a reason is about none of them. A report that fails and has no error fails as a
+    whole."""
     found: dict[str, list[Reason]] = {report.title: [], **{name: [] for name in report.tests}}
     for why in report.reasons:
         found[why.about if why.about in found else report.title].append(why)
+    if report.tone == "fail" and all(why.level != "error" for why in report.reasons):
+        found[report.title].append(Reason("error", report.result))
     return junit(report.title, report.title, [_tested(name, why) for name, why in found.items()])
 
 
 def _tested(name: str, found: Sequence[Reason]) -> Tested:
-    text = "\n".join(f"{why.code}: {why.message}" if why.code else why.message for why in found)
+    text = "\n".join(why.sentence for why in found)
     errors = [why for why in found if why.level == "error"]
     if not errors:
         return Tested(name, text=text)

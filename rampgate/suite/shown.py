@@ -10,8 +10,8 @@ from rich.console import Console
 from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.results import Sample
 from evalcore.suite.words import Word
-from rampgate.ci_gate.report_texts import COLOURS, WIDE
 from rampgate.console import plain
+from rampgate.report.console import COLOURS, WIDE
 from rampgate.suite.compared import Compared
 from rampgate.tables import make_table
 from schemas.counting import counted
