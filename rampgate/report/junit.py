@@ -26,14 +26,10 @@ class Tested:
     word: str = ""
 
 
-def junit(
-    suite: str, group: str, tests: Sequence[Tested], *, seconds: float | None = None, at: str | None = None
-) -> bytes:
+def junit(suite: str, group: str, tests: Sequence[Tested]) -> bytes:
     """Returns the document: one suite, whose tests are of the class `group`."""
     root = ET.Element("testsuites")
     about = ET.SubElement(root, "testsuite", name=_line(suite))
-    if at is not None:
-        about.set("timestamp", at)
     for one in tests:
         case = ET.SubElement(about, "testcase", classname=_line(group), name=_line(one.name))
         if one.problem is not None:
@@ -48,8 +44,6 @@ def junit(
     }  # fmt: skip
     for key, value in numbers.items():
         about.set(key, str(value))
-    if seconds is not None:
-        about.set("time", f"{seconds:.3f}")
     ET.indent(root)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
