@@ -43,17 +43,18 @@ ShownReport = Callable[[Any], "Report"]
 
 class Document(dict[str, Any]):
     """An answer that is a JSON document of its own: what `--json` prints. `exit_code`: 1 where a check found
-    something."""
+    something. `failure`: what could not be done with the answer; it is raised once the answer is given."""
 
-    def __init__(self, fields: Mapping[str, Any], exit_code: int = 0) -> None:
+    def __init__(self, fields: Mapping[str, Any], exit_code: int = 0, failure: Failure | None = None) -> None:
         super().__init__(fields)
-        self.exit_code = exit_code
+        self.exit_code, self.failure = exit_code, failure
 
 
 class _Declared(NamedTuple):
     report: ShownReport
     flags: Sequence[str]
     metrics: Sequence[str]
+    gone: Mapping[str, str]
 
 
 _COMMANDS: dict[Callable[..., Any], _Declared] = {}
@@ -234,20 +235,28 @@ def log_errors() -> None:
     logs.configure_logs("error", "console")
 
 
-def command(report: ShownReport, flags: str = "", metrics: Sequence[str] = ()) -> Callable[[FunctionT], FunctionT]:
+def command(
+    report: ShownReport, flags: str = "", metrics: Sequence[str] = (), gone: Mapping[str, str] | None = None
+) -> Callable[[FunctionT], FunctionT]:
     """Declare a function as a command.
 
     Its answer is a pydantic model or a `Document`, with an `exit_code`, or None, which says nothing; `report` makes the
     report of it. `flags` are
     the keys of the shared options that it takes beside `--json` and `--report`; `metrics` the names of the metrics
-    that `--metrics-file` takes. The function may be a coroutine.
+    that `--metrics-file` takes; `gone` says of an option that the command no longer has what replaces it. The function
+    may be a coroutine.
     """
 
     def declare(function: FunctionT) -> FunctionT:
-        _COMMANDS[function] = _Declared(report, (*flags.split(), "report", "json"), metrics)
+        _COMMANDS[function] = _Declared(report, (*flags.split(), "report", "json"), metrics, gone or {})
         return function
 
     return declare
+
+
+def gone_options(function: Callable[..., Any]) -> Mapping[str, str]:
+    """What replaces each option that the command no longer has."""
+    return _COMMANDS[function].gone
 
 
 def callback(function: Callable[..., Any]) -> Callable[..., None]:
@@ -316,6 +325,8 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         from rampgate.report.console import show
 
         show(report)
+    if failure := getattr(answer, "failure", None):
+        raise failure
     return int(answer.exit_code)
 
 

@@ -23,6 +23,8 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import identity
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
+from rampgate.command import Document
+from rampgate.console import Failure
 from rampgate.progress import progress
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
@@ -115,6 +117,14 @@ class GateRun:
                 "answered": self.answered,
             },
         }
+
+
+class GateAnswer(Document):
+    """What `gate run` answers: the document of `--json`, and the outcome that its report shows."""
+
+    def __init__(self, outcome: GateRun, failure: Failure | None = None) -> None:
+        super().__init__(outcome.document(), 1 if outcome.verdict.verdict is VerdictLevel.FAIL else 0, failure)
+        self.outcome = outcome
 
 
 async def run(

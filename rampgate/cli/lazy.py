@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
+
+from rampgate.console import Failure
 
 
 class Entry(NamedTuple):
@@ -18,6 +20,18 @@ class Entry(NamedTuple):
     module: str
     summary: str
     users: str = ""
+
+
+class FramedCommand(TyperCommand):
+    """A command of the frame; options that it no longer has are refused with what replaces them, `gone`."""
+
+    gone: Mapping[str, str] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for option in (word.partition("=")[0] for word in args):
+            if option in self.gone:
+                raise Failure(f"{option}: is no option any more; {self.gone[option]}")
+        return super().parse_args(ctx, args)
 
 
 class LoadedCommands(MutableMapping[str, Any]):
@@ -44,10 +58,13 @@ class LoadedCommands(MutableMapping[str, Any]):
         if not function:
             import_module(module).register(app)
             return get_group(app).commands
-        from rampgate.command import callback
+        from rampgate.command import callback, gone_options
 
-        app.command(name)(callback(getattr(import_module(module), function)))
-        return {name: get_command(app)}
+        called = getattr(import_module(module), function)
+        app.command(name, cls=FramedCommand)(callback(called))
+        made: Any = get_command(app)
+        made.gone = gone_options(called)
+        return {name: made}
 
     def __setitem__(self, name: str, command: Any) -> None:
         self._built[name] = command

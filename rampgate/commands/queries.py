@@ -124,7 +124,7 @@ def refresh_report(done: Refresh) -> Report:
 
 
 @command(refresh_report, flags="http")
-def refresh(context: Context) -> Refresh:
+async def refresh(context: Context) -> Refresh:
     """Make a running worker read the registry's files again, without a restart.
 
     Exit code 0 if it serves the new files, 1 if it refuses them: then it shows the findings and serves the version
@@ -134,4 +134,4 @@ def refresh(context: Context) -> Refresh:
     """
     from rampgate.registry.refresh import request_refresh
 
-    return request_refresh(context.settings)
+    return await request_refresh(context.settings)

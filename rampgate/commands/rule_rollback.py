@@ -115,7 +115,7 @@ async def rollback(
             return Document(fields)
         restore(root, commit, [judge])
         await making.carry_out()
-        fields |= {"verticals": making.documents(), "worker": refreshed(context.settings, after)}
+        fields |= {"verticals": making.documents(), "worker": await refreshed(context.settings, after)}
         fields["rolled_back"] = making.exit_code == 0
     fields["duration_seconds"] = round(time.monotonic() - began - context.waited, 3)
     if context.metrics_file is not None and fields["rolled_back"]:

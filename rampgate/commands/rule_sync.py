@@ -165,7 +165,7 @@ async def synced(
         if not making.empty and not context.confirm(sync_report(fields), "Write this to Opik?", yes):
             return Document(fields)
         await making.carry_out()
-        fields |= {"verticals": making.documents(), "worker": refreshed(context.settings, registry)}
+        fields |= {"verticals": making.documents(), "worker": await refreshed(context.settings, registry)}
         fields["synced"] = making.exit_code == 0
     fields["duration_seconds"] = round(time.monotonic() - began - context.waited, 3)
     if context.metrics_file is not None:
@@ -188,13 +188,13 @@ def chosen(context: Context, name: str | None) -> list[Vertical]:
     return [verticals[name]]
 
 
-def refreshed(settings: Settings, registry: Registry) -> dict[str, Any]:
+async def refreshed(settings: Settings, registry: Registry) -> dict[str, Any]:
     """The answer of the worker at RAMPGATE_HTTP, which reads the files again (PC5 §5.7 step 4, AC-7). A missing worker
     is no failure: it may run elsewhere, or start later."""
     from rampgate.registry.refresh import request_refresh
 
     try:
-        done = request_refresh(settings)
+        done = await request_refresh(settings)
     except Failure as error:
         every = settings.registry_ttl_seconds
         reads = f"A running one reads the files {f'every {every:g} s' if every else 'when told to'}"

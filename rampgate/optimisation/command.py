@@ -32,6 +32,9 @@ from rampgate.optimisation.inputs import read_agent, read_results, require_categ
 from rampgate.optimisation.kept import Kept
 from rampgate.optimisation.loop import Run, Work, optimise
 from rampgate.progress import progress
+from rampgate.report.console import show
+from rampgate.report.html import html
+from rampgate.report.markdown import markdown
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import place_of
@@ -80,7 +83,7 @@ def optimise_prompt(options: Options) -> int:
             made, told = _ran(options, settings, work, holding)
     except BadFile as error:
         raise Failure(str(error)) from error
-    print_json(told) if options.as_json else report.show(told)
+    print_json(told) if options.as_json else show(report.optimise_report(told))
     seen = any(one.kept or (one.before and one.outcome in HELD) for one in made.proposals)
     return 0 if seen or not made.targets or _capped(made, work, holding) else 1
 
@@ -131,8 +134,9 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
     told = report.document(work, made, holding.week, str(holding.folder))
     if not all(one.before for one in made.proposals):
         start = f"report-{work.vertical}-{name}"
-        holding.write(f"{start}.md", report.markdown(told))
-        holding.write(f"{start}.html", report.page(told))
+        shown = report.optimise_report(told)
+        holding.write(f"{start}.md", markdown(shown))
+        holding.write(f"{start}.html", html(shown))
     return made, told
 
 

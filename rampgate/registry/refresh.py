@@ -7,9 +7,8 @@ from http import HTTPStatus
 import httpx
 from pydantic import ValidationError
 
-from evalcore.scoring.bounded_answer import BoundedAnswer
 from evalcore.scoring.http_client import HttpClient
-from rampgate.console import Failure, run
+from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
 from schemas.answers import Refresh
 
@@ -17,19 +16,16 @@ TIMEOUT_SECONDS = 60.0
 LISTENS_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - addresses to connect to, not to bind
 
 
-def request_refresh(settings: Settings) -> Refresh:
+async def request_refresh(settings: Settings) -> Refresh:
     """Refresh the worker at `settings.http`; return its answer. Raises Failure for no answer or a refused token."""
     url = address(settings.http)
     token = revealed(settings.token)
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
 
-    async def asked() -> BoundedAnswer:
+    try:
         # Not through a proxy of the environment: the token is for the worker alone.
         async with HttpClient(1, TIMEOUT_SECONDS, direct=True) as client:
-            return await client.post(f"{url}/refresh", content=b"", headers=headers)
-
-    try:
-        answer = run(asked)
+            answer = await client.post(f"{url}/refresh", content=b"", headers=headers)
     except httpx.TimeoutException as error:
         raise Failure(f"{url} did not answer in time; is the worker stopped, or its disk gone?") from error
     except httpx.HTTPError as error:

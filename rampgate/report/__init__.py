@@ -1,1 +1,1 @@
-"""Reports of checks: what they have, and how a page and Markdown are written."""
+"""What a report consists of, and the one emitter of each format."""

@@ -75,22 +75,36 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Spread:
-    """How many of two sides lie in each bin; `edges` are one more than bins."""
+    """How many of one or two sides lie in each bin; `edges` are one more than bins. `labels` name the bins where a bin
+    is one value. `marks` are lines at a value, as a limit, by name: `threshold`, `floor`, `mean`."""
 
     title: str
     edges: Sequence[float]
     sides: Sequence[tuple[str, Sequence[int]]]
+    labels: Sequence[str] = ()
+    marks: Sequence[tuple[str, float]] = ()
+
+    def words(self) -> str:
+        """The last side as a text of blocks, higher for more; a dot for an empty bin."""
+        counts = self.sides[-1][1]
+        most = max(counts, default=0)
+        return "".join(BLOCKS[(count * 8 - 1) // most] if count else "·" for count in counts) if most else ""
 
     def svg(self) -> str:
         most = max((count for _, counts in self.sides for count in counts), default=0) or 1
         wide = (WIDTH - 2 * EDGE - 30) / (len(self.edges) - 1)
-        bottom = TALL + 20
+        top = max(20, 13 * len(self.marks) + 2)
+        bottom = TALL + top
         parts = [_open(WIDTH, bottom + 18, f"{self.title}. {'; '.join(self._told())}")]
         for place, (name, counts) in enumerate(self.sides):
-            kind, thin = ("bar", "other")[place == 0], wide / len(self.sides)
-            parts.append(f'<rect class="{kind}" x="{42 + 130 * place}" y="2" width="10" height="10"/>')
-            parts.append(f'<text class="tick" x="{57 + 130 * place}" y="11">{_text(name, 18)}</text>')
+            alone = len(self.sides) == 1
+            kind, thin = "other" if place == 0 and not alone else "bar", wide / len(self.sides)
+            if not alone:
+                parts.append(f'<rect class="{kind}" x="{42 + 130 * place}" y="2" width="10" height="10"/>')
+                parts.append(f'<text class="tick" x="{57 + 130 * place}" y="11">{_text(name, 18)}</text>')
             for number, count in enumerate(counts):
+                if not count:
+                    continue
                 height = TALL * count / most
                 left = 42 + number * wide + place * thin
                 parts.append(
@@ -99,16 +113,35 @@ class Spread:
                 )
         parts.append(f'<line class="axis" x1="42" x2="{WIDTH - EDGE}" y1="{bottom}" y2="{bottom}"/>')
         parts.append(_tick(36, bottom - TALL + 4, str(most), "end"))
-        for number, edge in enumerate(self.edges):
+        for number, label in enumerate(self.labels):
+            parts.append(_tick(42 + (number + 0.5) * wide, bottom + 14, label, "middle"))
+        for number, edge in enumerate(() if self.labels else self.edges):
             if number % max((len(self.edges) - 1) // 5, 1) == 0:
                 parts.append(_tick(42 + number * wide, bottom + 14, f"{edge:g}", "middle"))
+        parts += self._marks(bottom)
         return "".join([*parts, "</svg>"])
+
+    def _marks(self, bottom: float) -> Iterator[str]:
+        """Each line with its word beside it, one below the other, so that near ones can be read."""
+        low, high = self.edges[0], self.edges[-1]
+        for number, (name, value) in enumerate(self.marks):
+            share = min(max((value - low) / (high - low), 0.0), 1.0)
+            x, y = 42 + (WIDTH - 2 * EDGE - 30) * share, 10 + 13 * number
+            at, anchor = (x - 4, "end") if share > 0.5 else (x + 4, "start")
+            yield f'<line class="{escape(name)}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 9}" y2="{bottom}"/>'
+            yield (
+                f'<text class="{escape(name)}" x="{at:.1f}" y="{y}" text-anchor="{anchor}">'
+                f"{_text(f'{name} {value:g}', 40)}</text>"
+            )
 
     def _told(self) -> Iterator[str]:
         for name, counts in self.sides:
             yield f"{name}: " + ", ".join(f"{self._bin(n)}: {count}" for n, count in enumerate(counts) if count)
+        yield from (f"{name}: {value:g}" for name, value in self.marks)
 
     def _bin(self, number: int) -> str:
+        if self.labels:
+            return self.labels[number]
         return f"{self.edges[number]:g} to {self.edges[number + 1]:g}"
 
 

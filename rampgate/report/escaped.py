@@ -1,4 +1,4 @@
-"""Escapes one line of text for a page and for Markdown. Pure."""
+"""Escapes one line of text for Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ _GAP: Final = "&#8203;"
 _LINKED: Final = re.compile(r"(&#64;|&#36;|\\#|GH-|(?:https?|ftp):(?=//)|www(?=\.))", re.IGNORECASE)
 """What GitHub makes a mention, a formula, an issue's or an address's link of, also where it is escaped: it looks again
 at what was rendered. A space without width right behind it hides it from that look, and from nobody's eyes."""
-
-
-def in_html(raw: str) -> str:
-    return html.escape(clean(raw, LONGEST))
 
 
 def in_markdown(raw: str) -> str:

@@ -26,14 +26,10 @@ class Tested:
     word: str = ""
 
 
-def junit(
-    suite: str, group: str, tests: Sequence[Tested], *, seconds: float | None = None, at: str | None = None
-) -> bytes:
+def junit(suite: str, group: str, tests: Sequence[Tested]) -> bytes:
     """Returns the document: one suite, whose tests are of the class `group`."""
     root = ET.Element("testsuites")
     about = ET.SubElement(root, "testsuite", name=_line(suite))
-    if at is not None:
-        about.set("timestamp", at)
     for one in tests:
         case = ET.SubElement(about, "testcase", classname=_line(group), name=_line(one.name))
         if one.problem is not None:
@@ -48,8 +44,6 @@ def junit(
     }  # fmt: skip
     for key, value in numbers.items():
         about.set(key, str(value))
-    if seconds is not None:
-        about.set("time", f"{seconds:.3f}")
     ET.indent(root)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -57,17 +51,20 @@ def junit(
 
 def of_report(report: Report) -> bytes:
     """Returns the document of a report: each of its tests passes unless a reason is about it, and so does the whole,
-    which has the report's title, unless a reason is about none of them."""
+    which has the report's title, unless a reason is about none of them. A report that fails and has no error fails as a
+    whole."""
     found: dict[str, list[Reason]] = {report.title: [], **{name: [] for name in report.tests}}
     for why in report.reasons:
         about = why.test or why.about
         found[about if about in found else report.title].append(why)
+    if report.tone == "fail" and all(why.level != "error" for why in report.reasons):
+        found[report.title].append(Reason("error", report.result))
     words = report.tests if isinstance(report.tests, Mapping) else {}
     return junit(report.title, report.title, [_tested(name, why, words.get(name, "")) for name, why in found.items()])
 
 
 def _tested(name: str, found: Sequence[Reason], word: str) -> Tested:
-    text = "\n".join(f"{why.code}: {why.message}" if why.code else why.message for why in found)
+    text = "\n".join(why.sentence for why in found)
     errors = [why for why in found if why.level == "error"]
     if not errors:
         return Tested(name, text=text, word=word)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rampgate.report.drawing import Course
 from rampgate.report.escaped import in_markdown
-from rampgate.report.model import Cell, Link, Passage, Reason, Report, Section, Value
+from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
 from rampgate.report.values import LONGEST, MOST_ROWS, address, left_out, words
 from schemas.dead_letters import clean
 
@@ -16,14 +16,10 @@ SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 
 def markdown(report: Report) -> str:
     lines = [f"## {SIGNS[report.tone]} {in_markdown(report.title)}: {in_markdown(report.result)}", ""]
-    lines += [f"- {in_markdown(_reason(why))}" for why in report.reasons] + [""] * bool(report.reasons)
+    lines += [f"- {in_markdown(why.sentence)}" for why in report.reasons] + [""] * bool(report.reasons)
     for section in report.sections:
         lines += _section(section)
     return "\n".join([*lines, *([in_markdown(report.facts), ""] if report.facts else []), ""])
-
-
-def _reason(why: Reason) -> str:
-    return f"{why.words} ({why.code})" if why.code else why.words
 
 
 def _section(section: Section) -> Iterator[str]:

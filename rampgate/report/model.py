@@ -86,6 +86,12 @@ class Reason:
         """What the reason is about, and what was found."""
         return f"{self.about}: {self.message}" if self.about else self.message
 
+    @property
+    def sentence(self) -> str:
+        """All of it in one line: place, what was found, code and remedy."""
+        place, code = f"{self.place}: " if self.file else "", f" ({self.code})" if self.code else ""
+        return f"{place}{self.words}{code}{f'; {self.fix}' if self.fix else ''}"
+
 
 @dataclass(frozen=True)
 class Report:

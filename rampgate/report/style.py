@@ -14,11 +14,11 @@ h1{font-size:1.5rem;margin:0 0 .25rem}h2{font-size:1.05rem;margin:0}
 table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);
 text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600;color:var(--dim)}
 th:first-child,td:first-child,td.left,th.left{text-align:left}td.left{overflow-wrap:anywhere}
-.wide{overflow-x:auto}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(19rem,1fr));gap:1rem}
-.card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.9rem}
+.wide{overflow-x:auto}
 svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif}.bar{fill:var(--bar)}
 .axis{stroke:var(--line)}line.threshold{stroke:var(--ink);stroke-dasharray:4 3}text.threshold{fill:var(--ink)}
-line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}.mean{fill:var(--ink)}
+line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}line.mean{stroke:var(--dim)}
+text.mean{fill:var(--dim)}
 h2{margin-top:1.5rem}td.left{min-width:9rem}td.passage,pre{white-space:pre-wrap;overflow-wrap:anywhere}td{vertical-align:top}
 pre{background:var(--card);padding:.6rem;max-height:24rem;overflow:auto;font-size:13px}
 table.sides{table-layout:fixed}.sides th:first-child{width:8rem}details h2{display:inline}a{color:var(--bar)}

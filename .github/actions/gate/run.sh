@@ -9,9 +9,9 @@ for name in MODEL_URL MODEL_KEY CANDIDATE_KEY OPIK OPIK_API_KEY; do
 done
 arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
 arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER")
-arguments+=(--format github --json --junit "$folder/gate.xml" --html "$folder/gate.html")
+arguments+=(--format github --json --report "$folder/gate.xml" --report "$folder/gate.html")
 arguments+=(--metrics-file "$folder/gate.prom")
-[[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--markdown "$GITHUB_STEP_SUMMARY")
+[[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--report "$GITHUB_STEP_SUMMARY")
 [[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")
 [[ -z $OUTPUTS ]] || arguments+=(--outputs "$OUTPUTS")
 [[ -z $DATASET ]] || arguments+=(--dataset "$DATASET")

@@ -30,7 +30,6 @@ from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
-from rampgate.cli.jobs.gates import gate_run
 from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
@@ -163,7 +162,7 @@ def by_gate_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         async def scorer(settings: Settings) -> AsyncIterator[Scorer]:
             yield Scorer(model, MemoryScoreCache())
 
-        monkeypatch.setattr(gate_run, "scorer_of", scorer)
+        monkeypatch.setattr("rampgate.judging.scorer_of", scorer)
         file = jsonl(tmp_path / "traces.jsonl", *items)
         named = ("--vertical", vertical) if vertical else ()
         with commands(environment(written(tmp_path, CHANGES), "http://nowhere"), monkeypatch):

@@ -36,7 +36,6 @@ from evalcore.scoring.calls import Reply
 from evalcore.scoring.items import items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.runner import Scorer
-from rampgate.cli.jobs.gates import gate_run
 from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint
@@ -345,8 +344,8 @@ def command(drawn: Drawn) -> Iterator[Path]:
         yield Scorer(GateModel(), MemoryScoreCache())
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gate_run, "scorer_of", scorer)
-        patch.setattr(gate_run, "read_skips", read_skips)
+        patch.setattr("rampgate.judging.scorer_of", scorer)
+        patch.setattr("rampgate.ci_gate.override_log.read_skips", read_skips)
         with commands(environment(written(Path(folder), drawn.changes), "http://nowhere"), patch):
             yield Path(folder)
 

@@ -14,7 +14,6 @@ import stamina.instrumentation
 from typer.testing import CliRunner, Result
 
 from rampgate.cli import app
-from rampgate.cli.jobs.gates import gate_run
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.registry.registry_reloading import nothing_serves
@@ -31,7 +30,7 @@ def commands(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(name, value)
     nothing_serves(monkeypatch)
     monkeypatch.setattr("evalcore.registry.disk.today", lambda: TODAY)
-    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     loops = asyncio.get_event_loop_policy()
     stamina.instrumentation.set_on_retry_hooks([])
     try:

@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from evalcore.scoring.sampling import fingerprint
 from rampgate.cli import app
-from rampgate.cli.jobs.gates import gate_compare
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_commands import commanded
@@ -27,7 +26,7 @@ LENIENT = {"rules/refusal.yaml": "{threshold: 0.2, floor: 0.2}", "rules/honesty.
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    monkeypatch.setattr(gate_compare, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     for made in commanded(Traced, tmp_path, monkeypatch):
         made.registry({"evaluation_manifest.yaml": FEW, **LENIENT})
         git(tmp_path, "init", "--quiet", "--initial-branch=main")

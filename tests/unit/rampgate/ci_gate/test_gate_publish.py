@@ -47,7 +47,7 @@ class Sent(list[Verdict]):
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     found = Sent()
-    monkeypatch.setattr("rampgate.cli.jobs.gates.gate_run.publish", found.publish)
+    monkeypatch.setattr("rampgate.ci_gate.publish.publish", found.publish)
     return found
 
 
@@ -122,7 +122,7 @@ def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Rig, monkeypatch: p
     async def publish(*_: object) -> None:
         raise Unavailable("Kafka producer: nobody there")
 
-    monkeypatch.setattr("rampgate.cli.jobs.gates.gate_run.publish", publish)
+    monkeypatch.setattr("rampgate.ci_gate.publish.publish", publish)
     done = ran(*on(rig), *WHO, "--json")
     assert orjson.loads(done.stdout)["verdict"] == "pass"
     assert isinstance(done.exception, Failure)

@@ -157,7 +157,7 @@ def test_what_is_found_is_handed_over_also_where_the_verdict_can_not_be_publishe
     async def publish(*said: object) -> None:
         raise Unavailable("Kafka producer: no such topic")
 
-    monkeypatch.setattr("rampgate.cli.jobs.gates.gate_run.publish", publish)
+    monkeypatch.setattr("rampgate.ci_gate.publish.publish", publish)
     rig.answers(lambda n: 0.1)
     done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--publish", "--respond", "scheduled", *WHO)
     assert len(sent) == 1

@@ -19,14 +19,14 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 def test_a_dataset_that_is_not_the_manifests_does_not_match(rig: Rig) -> None:
     """PC5 AC-3, contracts §3: name, version and item count are checked; an empty category fails."""
-    found = gate(rig, "--dataset-name", "other", "--dataset-version", 8, code=1)
+    found = gate(rig, "--dataset-version", "other@8", code=1)
     assert [r["message"] for r in found["reasons"]] == [
         "the dataset is 'other', the manifest's dataset.name is 'golden'",
         "the dataset's version is 8, the manifest's dataset.version is 7",
     ]
     judged = (found["dataset"]["name"], found["dataset"]["version"], found["dataset"]["items"])
     assert judged == ("other", 8, ITEMS), "the document tells what was judged"
-    assert gate(rig, "--dataset-name", "golden", "--dataset-version", 7)["verdict"] == "pass"
+    assert gate(rig, "--dataset-version", "golden@7")["verdict"] == "pass"
     unsaid = gate(rig)["dataset"]
     assert (unsaid["name"], unsaid["version"]) == ("golden", 7), "a file that says neither is the manifest's"
     jsonl(rig.dataset, *(item(n) for n in range(ITEMS + 1)))
@@ -69,7 +69,7 @@ def test_pc5_fr7_a_vertical_passes_on_its_own_dataset(rig: Rig) -> None:
     """PC5 §5.6: the dataset is the vertical's; the manifest references it. The platform's items and categories are not
     asked of it."""
     of_shop(rig)
-    found = gate(rig, "--vertical", "shop", "--dataset-name", "shop-eval", "--dataset-version", 3)
+    found = gate(rig, "--vertical", "shop", "--dataset-version", "shop-eval@3")
     assert (found["verdict"], found["reasons"]) == ("pass", [])
     assert (found["dataset"]["name"], found["dataset"]["version"]) == ("shop-eval", 3)
     assert codes(gate(rig, code=1)) == {"dataset_mismatch"}, "it is not the platform's"
@@ -78,7 +78,7 @@ def test_pc5_fr7_a_vertical_passes_on_its_own_dataset(rig: Rig) -> None:
 def test_a_verticals_own_dataset_is_held_to_what_its_extension_says(rig: Rig) -> None:
     """PC5 §9.3: a vertical covers the categories that it declares."""
     of_shop(rig)
-    named = ("--vertical", "shop", "--dataset-name", "golden", "--dataset-version", 7)
+    named = ("--vertical", "shop", "--dataset-version", "golden@7")
     jsonl(rig.dataset, *(item(n, category="general_qa") for n in range(ITEMS + 1)))
     assert [reason["message"] for reason in gate(rig, *named, code=1)["reasons"][:4]] == [
         "the dataset is 'golden', the manifest's datasets.shop.name is 'shop-eval'",

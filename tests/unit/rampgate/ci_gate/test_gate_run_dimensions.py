@@ -52,7 +52,7 @@ def test_a_dimension_below_its_threshold_fails_under_its_own_name(rig: Rig, tmp_
     tone = TONE % "threshold: 4.5"
     rig.registry({"rules/helpfulness.yaml": f"{{enforcement: {{pre_merge: block}}, {tone}}}", **safe})
     rig.answers(lambda n: 0.75)
-    found = gate(rig, "--junit", tmp_path / "gate.xml", code=1)
+    found = gate(rig, "--report", tmp_path / "gate.xml", code=1)
     assert found["failing_judges"] == ["helpfulness.tone"]
     assert found["reasons"][0]["message"].startswith("helpfulness.tone scored 4, below its threshold of 4.5")
     assert 'name="helpfulness.tone"' in (tmp_path / "gate.xml").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.rampgate.ci_gate.gate_commands import commanded, refused
+from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, refused
 from tests.unit.rampgate.ci_gate.gate_rig import Rig, item, jsonl
 
 
@@ -22,7 +22,11 @@ def test_bad_input_names_what_is_wrong(rig: Rig, tmp_path: Path) -> None:
     both = refused(*given, "--candidate", "http://x", "--outputs", rig.outputs)
     assert "--candidate URL or --outputs FILE" in both
     assert "no http:// or https://" in refused(*given, "--candidate", "localhost:80")
-    assert "no milestone 'lunch'" in refused(*given, "--milestone", "lunch", "--outputs", rig.outputs)
+    lunch = ran(*given, "--milestone", "lunch", "--outputs", rig.outputs)
+    assert (lunch.exit_code, "'pre_merge', 'pre_ramp', 'pre_full'" in lunch.stderr) == (2, True), lunch.stderr
+    assert "must be NAME@VERSION" in refused(*given, "--dataset-version", "golden", "--outputs", rig.outputs)
+    for option in ("--junit", "--markdown", "--html=x.html"):
+        assert "say --report FILE" in refused(*given, "--outputs", rig.outputs, option, "x")
     assert "--traces" in refused(*given, "--milestone", "pre_full", "--outputs", rig.outputs)
     assert "can't be read" in refused("--dataset", tmp_path / "no", "--outputs", rig.outputs)
     assert "can't be read" in refused(*given, "--outputs", tmp_path)

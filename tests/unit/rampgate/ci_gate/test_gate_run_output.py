@@ -30,10 +30,10 @@ def test_annotations_stand_on_stderr_and_can_begin_no_command(rig: Rig) -> None:
     assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (1, "fail")
     commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
     assert [line for line in commands if line.startswith("::error")] == [
-        "::error title=gate pre_merge::floor_breach: refusal scored 0.6, below its floor of 0.9"
+        "::error title=gate pre_merge::floor_breach: refusal: scored 0.6, below its floor of 0.9"
     ]
     assert len([line for line in commands if line.startswith("::warning")]) == 2
-    assert commands[-1].startswith("::notice title=gate pre_merge::pre_merge: fail: refusal.")
+    assert commands[-1].startswith("::notice title=gate pre_merge::fail: refusal.")
 
 
 def test_the_verdicts_line_names_what_blocks_and_no_judge_that_only_warns(rig: Rig) -> None:
@@ -45,7 +45,7 @@ def test_the_verdicts_line_names_what_blocks_and_no_judge_that_only_warns(rig: R
     done = ran("--dataset", rig.dataset, "--outputs", rig.outputs)
     assert done.exit_code == 1
     assert "brevity" in done.stdout
-    assert done.stdout.splitlines()[-1] == "pre_merge: fail: dataset_mismatch, insufficient_sample"
+    assert done.stdout.splitlines()[-1] == "gate pre_merge: fail: dataset_mismatch, insufficient_sample"
 
 
 def test_the_table_tells_each_judge_and_why(rig: Rig) -> None:
@@ -59,7 +59,7 @@ def test_the_table_tells_each_judge_and_why(rig: Rig) -> None:
     assert long in done.stdout
     for told in (
         "helpfulness",
-        "floor_breach: refusal scored 0.6",
+        "refusal: scored 0.6",
         f"{ITEMS} answered by the candidate",
         "pre_merge: fail",
     ):

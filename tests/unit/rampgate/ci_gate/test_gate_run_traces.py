@@ -159,13 +159,13 @@ def test_the_verdict_is_evaluate_gates(rig: Traced) -> None:
 
 
 def test_all_reports_tell_of_traces(rig: Traced, tmp_path: Path) -> None:
-    files = {name: tmp_path / f"gate.{name}" for name in ("junit", "markdown", "html")}
-    options = [one for name, file in files.items() for one in (f"--{name}", file)]
+    files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "html")}
+    options = [one for file in files.values() for one in ("--report", file)]
     done = ran("--milestone", "pre_full", "--traces", rig.traces, "--format", "github", *options)
     assert done.exit_code == 0, done.output
-    for told in (done.stderr, files["markdown"].read_text(), files["html"].read_text()):
+    for told in (done.stderr, files["md"].read_text(), files["html"].read_text()):
         assert f"{TRACES} traces of /" in told
-    assert "pre_full" in files["junit"].read_text()
+    assert "pre_full" in files["xml"].read_text()
 
 
 def test_runs_at_a_rollouts_gate_are_baselines_of_that_milestone(rig: Traced, tmp_path: Path) -> None:

@@ -144,16 +144,20 @@ def test_a_run_that_is_not_yet_confirmed_fails_and_says_so(rig: Rig) -> None:
 
 def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Rig) -> None:
     path = document(rig, "fail", compared("fail", {**SAFETY, "message": "@team see <img>"}, SLOW))
-    reports = ("--junit", rig.root / "gate.xml", "--markdown", rig.root / "gate.md", "--format", "github", "--json")
+    reports = ("--report", rig.root / "gate.xml", "--report", rig.root / "gate.md", "--format", "github", "--json")
     done = ran(*on_outputs(rig), "--suite", path, "--commit", COMMIT, *reports)
     assert done.exit_code == 1, done.output
-    assert "::error title=gate pre_merge::suite_failed: suite desk, full set: safety_regressed" in done.stderr
-    assert "::warning title=gate pre_merge::suite_warned: suite desk, full set: safety_suspect" in done.stderr
+    assert (
+        "::error title=gate pre_merge::suite_failed: the suite: suite desk, full set: safety_regressed" in done.stderr
+    )
+    assert (
+        "::warning title=gate pre_merge::suite_warned: the suite: suite desk, full set: safety_suspect" in done.stderr
+    )
     tests = {str(one.get("name")): one for one in junit_suite((rig.root / "gate.xml").read_bytes())}
     assert tests["the suite"].find("failure") is not None
-    assert tests["the gate as a whole"].find("failure") is None
+    assert tests["gate pre_merge"].find("failure") is None
     text = (rig.root / "gate.md").read_text()
-    assert text.startswith("## ❌ Gate pre\\_merge: fail: its suite")
+    assert text.startswith("## ❌ gate pre\\_merge: fail: its suite")
     assert "@team" not in text
     assert "<img>" not in text
 

@@ -230,7 +230,7 @@ def test_too_few_held_out_items_leave_a_fork_unmeasured(rig: OptimiseRig) -> Non
         "rampgate.optimisation.loop.decided",  # all is scored
         "rampgate.optimisation.command.report.draft",  # nothing is written
         "rampgate.optimisation.holding.asdict",  # the draft is written, its line is not
-        "rampgate.optimisation.command.report.page",  # half of the report is written
+        "rampgate.optimisation.command.html",  # half of the report is written
     ],
 )
 def test_a_run_that_was_killed_asks_nothing_again_and_ends_with_the_same_files(rig: OptimiseRig, where: str) -> None:

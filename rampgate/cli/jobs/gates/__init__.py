@@ -1,1 +1,0 @@
-"""What commands on gates do: run, compare, propose."""
