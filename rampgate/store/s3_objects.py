@@ -67,7 +67,7 @@ class S3Shelf:
         held = await asyncio.gather(*(self._do(partial(self._held, name)) for name in names))
         return [one[0] if one is not None else None for one in held]
 
-    async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
+    async def put(self, name: str, value: bytes, wrong: bytes | None) -> bytes | None:
         """All stays as long as the bucket keeps it."""
         return await self._do(partial(self._put, name, value, wrong))
 

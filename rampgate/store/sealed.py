@@ -30,11 +30,10 @@ class SealedStore:
         self.failures: list[str] = []
         """Why something could not be read or kept."""
 
-    def kind(self, name: str, largest: int, *, lasting: bool = False) -> Kept:
-        """Returns the values of one kind, each of `largest` bytes at most. Lasting ones can be listed, and stay longest
-        where a store forgets."""
+    def kind(self, name: str, largest: int) -> Kept:
+        """Returns the values of one kind, each of `largest` bytes at most."""
         seal = Seal(self._secret).purpose(b"rampgate suite " + name.encode() + b"\0")
-        return Kept(self, self._shelf, name, seal, largest, lasting)
+        return Kept(self, self._shelf, name, seal, largest)
 
     async def forget(self, needed: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
         """See `Shelf.forget`. Raises Unavailable."""
@@ -60,9 +59,9 @@ class SealedStore:
 class Kept:
     """Values of one kind in a store (evalcore.scoring's `ScoreCache`, among others)."""
 
-    def __init__(self, store: SealedStore, shelf: Shelf, name: str, seal: Seal, largest: int, lasting: bool) -> None:
+    def __init__(self, store: SealedStore, shelf: Shelf, name: str, seal: Seal, largest: int) -> None:
         self._store, self._shelf, self._name = store, shelf, name
-        self._seal, self._largest, self._lasting = seal, largest, lasting
+        self._seal, self._largest = seal, largest
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """The values in the order of the keys, None for what is not kept. Raises Unavailable."""
@@ -80,7 +79,7 @@ class Kept:
         ours, wrong = self._seal.sealed(name, value), None
         while True:
             with self._store.told():
-                earlier = await self._shelf.put(name, ours, wrong, lasting=self._lasting)
+                earlier = await self._shelf.put(name, ours, wrong)
             if earlier is None or (opened := self._opened(name, earlier)) is not None:
                 return None if earlier is None else opened
             wrong = earlier
@@ -92,8 +91,6 @@ class Kept:
 
     async def under(self, start: str) -> dict[str, bytes]:
         """The values whose key begins so, by key, in the keys' order. Raises Unavailable."""
-        if not self._lasting:
-            raise ValueError(f"{self._name}: only lasting values are listed")
         with self._store.told():
             found = await self._shelf.beginning(self._key(start))
         opened = [(name, self._opened(name, value)) for name, value in found]

@@ -21,13 +21,13 @@ class Shelf(Protocol):
         """The values in the order of the names, None for what is not there."""
         ...
 
-    async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
+    async def put(self, name: str, value: bytes, wrong: bytes | None) -> bytes | None:
         """Puts the value there unless the name has another one than `wrong`; returns the one that it has, None where
-        ours was put. What is `lasting` stays the longest, and is listed."""
+        ours was put."""
         ...
 
     async def beginning(self, start: str) -> list[tuple[str, bytes]]:
-        """Lasting values whose name begins so, in the order of the names' bytes."""
+        """The values whose name begins so, in the order of the names' bytes."""
         ...
 
     async def use(self, names: Sequence[str]) -> None:

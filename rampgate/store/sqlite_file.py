@@ -94,7 +94,7 @@ class FileShelf:
         held = await self._do(find)
         return [held.get(name) for name in names]
 
-    async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
+    async def put(self, name: str, value: bytes, wrong: bytes | None) -> bytes | None:
         def write(database: sqlite3.Connection) -> bytes | None:
             while database.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (name, value)).rowcount == 0:
                 row = database.execute(HELD, (name,)).fetchone()

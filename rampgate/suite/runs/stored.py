@@ -78,8 +78,8 @@ class StoredRuns:
     """The runs of one store. Its methods raise Unavailable."""
 
     def __init__(self, store: SealedStore) -> None:
-        self._runs = store.kind("runs", LARGEST_RECORD, lasting=True)
-        self._results = store.kind("results", LARGEST_RESULTS, lasting=True)
+        self._runs = store.kind("runs", LARGEST_RECORD)
+        self._results = store.kind("results", LARGEST_RESULTS)
 
     async def add(self, run: StoredRun, results: bytes) -> None:
         """Keep the run, its results first."""

@@ -119,8 +119,8 @@ def test_of_two_runs_at_once_both_go_by_one_value(rig: Rig) -> None:
         asyncio.run(both(first.kind("scores", 100), second.kind("scores", 100)))
 
 
-def test_lasting_values_are_listed_in_the_order_of_their_keys(rig: Rig, store: SealedStore) -> None:
-    runs = store.kind("runs", 100, lasting=True)
+def test_values_are_listed_in_the_order_of_their_keys(rig: Rig, store: SealedStore) -> None:
+    runs = store.kind("runs", 100)
     keys = [f"desk:{number:03d}" for number in range(230)]
     for key in reversed([*keys, "desk-2:001", "desk", "other:1"]):
         put(runs, key, key.encode())
@@ -130,11 +130,6 @@ def test_lasting_values_are_listed_in_the_order_of_their_keys(rig: Rig, store: S
     assert list(found.items()) == [(key, key.encode()) for key in keys if key not in ("desk:007", "desk:100")]
     assert store.refused == 1
     assert asyncio.run(runs.under("nobody:")) == {}
-
-
-def test_what_does_not_last_is_not_listed_anywhere(store: SealedStore) -> None:
-    with pytest.raises(ValueError, match="only lasting values"):
-        asyncio.run(store.kind("scores", 100).under(""))
 
 
 def test_a_value_that_was_taken_away_may_be_put_again(rig: Rig, store: SealedStore) -> None:
@@ -156,7 +151,7 @@ def test_what_redis_held_is_there_after_the_copy_that_the_page_describes(
     store: SealedStore, rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str
 ) -> None:
     """An earlier release's Redis has each value under `rg:suite:<kind>:<key>`, with the seal that other places have."""
-    kinds = [store.kind("scores", 100), store.kind("runs", 100, lasting=True)]
+    kinds = [store.kind("scores", 100), store.kind("runs", 100)]
     put(kinds[0], "a", b"one")
     put(kinds[1], "desk:1", b"two")
     shelf = rig.place()._shelf()
@@ -171,5 +166,5 @@ def test_what_redis_held_is_there_after_the_copy_that_the_page_describes(
     subprocess.run([sys.executable, "-c", snippet], check=True)
     with closing(Place(str(tmp_path / "copied.db"), b"secret").opened()) as copied:
         assert get(copied.kind("scores", 100), "a") == [b"one"]
-        assert asyncio.run(copied.kind("runs", 100, lasting=True).under("desk")) == {"desk:1": b"two"}
+        assert asyncio.run(copied.kind("runs", 100).under("desk")) == {"desk:1": b"two"}
         assert copied.refused == 0

@@ -22,7 +22,7 @@ def shelf(tmp_path: Path) -> Iterator[FileShelf]:
     """Both values were used 31 days ago, and the file keeps them for 30."""
     with closing(FileShelf(tmp_path / "store.db", 30)) as made:
         for name in NAMES:
-            asyncio.run(made.put(name, b"one", None, lasting=False))
+            asyncio.run(made.put(name, b"one", None))
         execute(made.file, "UPDATE used SET day = day - 31")
         yield made
 
@@ -62,8 +62,8 @@ def test_what_was_used_on_the_last_of_these_days_stays(shelf: FileShelf) -> None
     "use",
     [
         lambda shelf: shelf.read(["scores:a", "scores:c"]),
-        lambda shelf: shelf.put("scores:a", b"two", None, lasting=False),
-        lambda shelf: shelf.put("scores:a", b"two", b"one", lasting=False),
+        lambda shelf: shelf.put("scores:a", b"two", None),
+        lambda shelf: shelf.put("scores:a", b"two", b"one"),
         lambda shelf: shelf.use(["scores:a"]),
     ],
     ids=["read", "put again", "replaced", "used"],
@@ -105,7 +105,7 @@ def test_what_another_run_uses_meanwhile_stays(shelf: FileShelf) -> None:
 
 def test_the_disk_has_its_room_back_though_a_run_has_the_file_open(shelf: FileShelf) -> None:
     for number in range(200):
-        asyncio.run(shelf.put(f"traces:{number}", b"x" * 10_000, None, lasting=False))
+        asyncio.run(shelf.put(f"traces:{number}", b"x" * 10_000, None))
     execute(shelf.file, "UPDATE used SET day = day - 31")
     with sqlite3.connect(shelf.file) as other:
         other.execute("SELECT count(*) FROM kept").fetchall()
@@ -139,4 +139,4 @@ def test_a_file_of_an_earlier_release_is_read_where_no_table_can_be_made(
     monkeypatch.setattr(sqlite_file, "USED", ("CREATE TABLE full.used (key)",))
     with closing(FileShelf(shelf.file)) as again:
         assert asyncio.run(again.read(["scores:a"])) == [b"one"]
-        assert asyncio.run(again.put("scores:c", b"two", None, lasting=False)) is None
+        assert asyncio.run(again.put("scores:c", b"two", None)) is None
