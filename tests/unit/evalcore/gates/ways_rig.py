@@ -345,7 +345,7 @@ def command(drawn: Drawn) -> Iterator[Path]:
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr("rampgate.judging.scorer_of", scorer)
-        patch.setattr("rampgate.ci_gate.override_log.read_skips", read_skips)
+        patch.setattr("rampgate.overrides.read_skips", read_skips)
         with commands(environment(written(Path(folder), drawn.changes), "http://nowhere"), patch):
             yield Path(folder)
 

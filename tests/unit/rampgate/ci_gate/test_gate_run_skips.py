@@ -46,7 +46,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             known.add(one, 1_800_000_000_000)
         return known
 
-    monkeypatch.setattr("rampgate.ci_gate.override_log.read_skips", read_skips)
+    monkeypatch.setattr("rampgate.overrides.read_skips", read_skips)
     return records
 
 
@@ -85,7 +85,7 @@ def test_where_the_topic_can_not_be_read_the_gate_runs_whole(rig: Traced, monkey
     async def read_skips(settings: Settings) -> Skips:
         raise Unavailable("Kafka: the topic of overrides can't be read: away")
 
-    monkeypatch.setattr("rampgate.ci_gate.override_log.read_skips", read_skips)
+    monkeypatch.setattr("rampgate.overrides.read_skips", read_skips)
     done = ran(*on(rig), "--skips", *WHO)
     assert done.exit_code == 0
     assert "--skips: no override is honoured: Kafka: the topic of overrides can't be read: away" in done.stderr
