@@ -33,7 +33,7 @@ from rampgate.wiring import make_access
 from schemas.dead_letters import Record
 from schemas.topics import Topics
 from schemas.zoned_time import ZonedTime, is_ahead
-from streams.gates.gate_skips import skips_now
+from streams.gates.gate_skips import GateSkips
 from streams.kafka.client import Producer
 from streams.kafka.reading import appended_ms, records_now
 from streams.retry import WallClock
@@ -96,8 +96,13 @@ def _topic(settings: Settings) -> str:
 
 
 async def read_skips(settings: Settings) -> Skips:
-    """Return the overrides that skip gates of rollouts. Raises Unavailable."""
-    return await skips_now(make_access(settings), _topic(settings), WallClock())
+    """Return the overrides that skip gates of rollouts. Raises Unavailable, also where there is no such topic."""
+    followed = GateSkips(make_access(settings), _topic(settings), WallClock())
+    try:
+        await followed.read_on()
+    finally:
+        await followed.close()
+    return followed.skips if followed.skips is not None else Skips()
 
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:

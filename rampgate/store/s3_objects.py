@@ -7,6 +7,7 @@ seal is replaced by its ETag, if nobody did it before. A bucket forgets by its l
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agents.ports import Unavailable
-from rampgate.store.reach import Reach
 from rampgate.store.shelf import unusable
 from streams.retry import reason_of
 
@@ -27,6 +27,31 @@ CONTENDED: Final = 20
 MISSING: Final = frozenset({"NoSuchKey", "404"})
 TAKEN: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 SERVER_FAULT: Final = 500
+
+
+AWAY_SECONDS: Final = 15.0
+"""So long an address that nobody answered at is not asked: a run goes on without its store, instead of waiting at each
+answer."""
+
+
+class Reach:
+    """One address; threads may share it. `shown` is the address without a password."""
+
+    def __init__(self, shown: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.shown, self._clock = shown, clock
+        self._away: tuple[float, str] | None = None
+
+    def check(self) -> None:
+        """Raises Unavailable for AWAY_SECONDS after a call that nobody answered."""
+        away = self._away
+        if away is not None and self._clock() < away[0]:
+            raise Unavailable(away[1])
+
+    def lost(self, why: object) -> Unavailable:
+        """Take notice that nobody answered; returns what says so."""
+        told = unusable(self.shown, why)
+        self._away = self._clock() + AWAY_SECONDS, told
+        return Unavailable(told)
 
 
 class S3Shelf:

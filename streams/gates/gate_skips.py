@@ -40,13 +40,3 @@ class GateSkips(FollowedTopic):
 
     def lost(self) -> None:
         self.skips = None
-
-
-async def skips_now(access: KafkaAccess, topic: str, clock: Clock) -> Skips:
-    """Return the overrides that skip gates. Raises Unavailable, also where there is no such topic."""
-    followed = GateSkips(access, topic, clock)
-    try:
-        await followed.read_on()
-    finally:
-        await followed.close()
-    return followed.skips if followed.skips is not None else Skips()

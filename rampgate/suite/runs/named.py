@@ -9,7 +9,7 @@ from typing import Final
 
 from agents.ports import Unavailable
 from rampgate.console import Failure, run
-from rampgate.files import replace_file
+from rampgate.files import replace_file, writing
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
 
@@ -57,9 +57,7 @@ def named_run(told: str, store: SealedStore, suite: str, home: Path, *, smoke: b
 def written(home: Path, stored: StoredRun, results: bytes) -> Path:
     """The file that these results are written to. Raises Failure."""
     file = home / f"run-{stored.results[:12]}.jsonl"
-    try:
+    with writing(file):
         home.mkdir(parents=True, exist_ok=True)
-        replace_file(file, results.decode())
-    except OSError as error:
-        raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
+        replace_file(file, results)
     return file

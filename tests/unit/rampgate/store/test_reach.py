@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.ports import Unavailable
-from rampgate.store.reach import AWAY_SECONDS, Reach
+from rampgate.store.s3_objects import AWAY_SECONDS, Reach
 
 
 class Clock:
