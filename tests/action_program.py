@@ -20,16 +20,26 @@ KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
 EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
+def executable(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def programs(folder: Path) -> None:
+    """Puts this process's Python and a `rampgate` of the fork server where scripts look for them."""
+    binaries = folder / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    executable(binaries / "python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    executable(binaries / "rampgate", program())
+
+
 def action_beside_a_program(folder: Path, given: Path = ACTION) -> Path:
     """Returns the folder of a copy of the action, the gate's or the one given, whose program runs in processes of the
     fork server."""
-    binaries, action = folder / ".venv" / "bin", folder / ".github" / "actions" / given.name
-    for one in (binaries, action):
-        one.mkdir(parents=True)
+    action = folder / ".github" / "actions" / given.name
+    action.mkdir(parents=True)
     (folder / "Makefile").write_text("setup: ;\n")
-    for name, text in (("python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'), ("rampgate", program())):
-        (binaries / name).write_text(text)
-        (binaries / name).chmod(0o755)
+    programs(folder)
     for file in given.iterdir():
         (action / file.name).write_bytes(file.read_bytes())
     (folder / ".ci").mkdir()

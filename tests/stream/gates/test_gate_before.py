@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import pytest
 from aiokafka import AIOKafkaProducer
 
 from evalcore.gates.verdict import Moment, as_json, of_pull_request
 from rampgate.ci_gate.publish import publish
-from rampgate.local.services.kafka import KafkaCluster
 from schemas.judges import Milestone
 from schemas.verdicts import GateVerdict, VerdictLevel
-from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        yield made
+from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 
 
 def codes(verdict: dict[str, Any]) -> list[str]:

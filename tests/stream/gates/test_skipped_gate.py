@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from rampgate.local.services.kafka import KafkaCluster
 from rampgate.overrides import event_id, publish
 from schemas.publish.examples import EXAMPLES
-from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 from tests.waiting import come
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        yield made
 
 
 def override(days: int, **changes: Any) -> dict[str, Any]:

@@ -3,28 +3,15 @@ restarted, until it passes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
-import pytest
 from redis.asyncio import Redis
 
 from evalcore import reloading
-from rampgate.local.services.kafka import KafkaCluster
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from streams.gates.judge_standing import publish_standings
-from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 from tests.waiting import come
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        yield made
 
 
 async def published(

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +17,7 @@ import pytest
 
 from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
+from tests.action_program import executable, programs
 from tests.root import ROOT
 from tests.unit.evalcore.gates.accepted_shifts import BLOCKING, filled
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, environment, jsonl, local_model
@@ -70,28 +70,31 @@ class Repository:
         return self.log.read_text() if self.log.exists() else ""
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    work, stub = tmp_path / "work", tmp_path / "bin"
-    for folder in ("configs", "prompts", "specs", ".github", ".ci", "scripts"):
-        shutil.copytree(ROOT / folder, work / folder)
-    programs = work / ".venv" / "bin"
-    programs.mkdir(parents=True)
-    for name, call in (("python", ""), ("rampgate", "-m rampgate")):
-        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
-        (programs / name).chmod(0o755)
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the repository, its origin and a stand-in for `gh`, to be copied."""
+    folder = tmp_path_factory.mktemp("committed")
+    work, stub = folder / "work", folder / "bin"
+    for name in ("configs", "prompts", "specs", ".github", ".ci", "scripts"):
+        shutil.copytree(ROOT / name, work / name)
+    programs(work)
     (work / ".gitignore").write_text(".venv\n__pycache__\n")
     stub.mkdir()
-    (stub / "gh").write_text(GH)
-    (stub / "gh").chmod(0o755)
-    found = Repository(work, tmp_path / "gh.log")
+    executable(stub / "gh", GH)
+    found = Repository(work, folder / "gh.log")
     found.git("init", "--quiet", "--initial-branch=main")
     found.git("add", ".")
     found.git("commit", "--quiet", "-m", "base")
-    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "origin")], check=True, timeout=60)
-    found.git("remote", "add", "origin", str(tmp_path / "origin"))
+    subprocess.run(["git", "init", "--quiet", "--bare", str(folder / "origin")], check=True, timeout=60)
+    found.git("remote", "add", "origin", "../origin")
     found.git("push", "--quiet", "origin", "main")
-    return found
+    return folder
+
+
+@pytest.fixture
+def repository(committed: Path, tmp_path: Path) -> Repository:
+    shutil.copytree(committed, tmp_path, dirs_exist_ok=True)
+    return Repository(tmp_path / "work", tmp_path / "gh.log")
 
 
 def test_a_manifest_that_is_as_its_sources_give_it_proposes_nothing(repository: Repository) -> None:
@@ -272,15 +275,10 @@ def inversion(
     (folder / ".ci").mkdir()
     for name in ("check_inversion", "kafka_login"):
         shutil.copy(ROOT / ".ci" / name, folder / ".ci")
-    program = folder / ".venv" / "bin" / "rampgate"
-    program.parent.mkdir(parents=True)
-    run = "import sys; from rampgate.cli import main; main()"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{run}' \"$@\"\n")
-    program.chmod(0o755)
+    programs(folder)
     for name, status in code.items():
         (folder / "specs" / "verticals" / name / "eval").mkdir(parents=True)
         (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").write_text(scores[status])
-    (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
     return subprocess.run(
         [".ci/check_inversion", *words],
         cwd=folder, env={**os.environ, "GITHUB_STEP_SUMMARY": "", **environment}, capture_output=True, text=True,

@@ -25,7 +25,7 @@ from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
 from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.repository.workflow_files import load
+from tests.unit.repository.workflow_files import assert_of_githubs_form, load
 
 ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
@@ -255,10 +255,4 @@ def test_a_link_in_the_pull_request_leads_nowhere(runner: Runner) -> None:
 
 
 def test_no_expression_stands_in_the_actions_bash_and_its_form_is_githubs() -> None:
-    assert not [step["run"] for step in STEPS if "${{" in step["run"]]
-    for script in FOLDER.glob("*.sh"):
-        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
-    form = ["--builtin-schema", "vendor.github-actions", str(FOLDER / "action.yml")]
-    command = [sys.executable, "-m", "check_jsonschema", *form]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_of_githubs_form(FOLDER)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
 from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.repository.gh_program import GhProgram
-from tests.unit.repository.workflow_files import load
+from tests.unit.repository.workflow_files import assert_of_githubs_form, load
 
 FOLDER = ACTIONS / "overrides"
 ACTION: Any = load(FOLDER / "action.yml")
@@ -191,10 +190,4 @@ def test_the_commits_of_a_merge_by_rebase_are_that_merges(runner: Runner) -> Non
 
 
 def test_no_expression_stands_in_its_bash_and_its_form_is_githubs() -> None:
-    assert not [step["run"] for step in STEPS if "${{" in step["run"]]
-    for script in FOLDER.glob("*.sh"):
-        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
-    form = ["--builtin-schema", "vendor.github-actions", str(FOLDER / "action.yml")]
-    command = [sys.executable, "-m", "check_jsonschema", *form]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_of_githubs_form(FOLDER)

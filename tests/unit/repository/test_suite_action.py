@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +17,7 @@ from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.ci_gate.github_api import HEAD
 from tests.unit.rampgate.suite.suite_folders import AGENT, case, suite, written
 from tests.unit.repository.suite_jobs import ACTION, FOLDER, SEAL, SECRET, STEPS, TOKEN, Jobs
+from tests.unit.repository.workflow_files import assert_of_githubs_form
 
 KEYS = ("MODEL_KEY", "SEAL_KEY", "OPIK_API_KEY", "_TOKEN")
 SUITE: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "safety": ["even"]}
@@ -259,13 +258,7 @@ def test_a_proposal_without_the_suites_file_is_refused_by_its_name(jobs: Jobs) -
 
 
 def test_no_expression_stands_in_the_actions_bash_its_parts_are_pinned_and_its_form_is_githubs() -> None:
-    assert not [step["run"] for step in STEPS if "${{" in step["run"]]
+    assert_of_githubs_form(FOLDER)
     assert not [step["uses"] for step in ACTION["runs"]["steps"] if "uses" in step], (
         "not the cache, which a job can write"
     )
-    for script in FOLDER.glob("*.sh"):
-        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
-    form = ["--builtin-schema", "vendor.github-actions", str(FOLDER / "action.yml")]
-    command = [sys.executable, "-m", "check_jsonschema", *form]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
