@@ -11,6 +11,7 @@ import typer
 from rampgate.command import callback
 from rampgate.console import Format
 from rampgate.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
+from rampgate.suite.blame.command import blame
 from rampgate.suite.check.command import check
 from rampgate.suite.compare_command import compare
 from rampgate.suite.options import StoreOption
@@ -123,54 +124,4 @@ def run_command(
 
 group.command("report")(callback(report_command))
 group.command("check")(callback(check))
-
-
-@group.command("blame")
-def blame_command(
-    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    baseline: Annotated[
-        str | None, typer.Option(help="the baseline's results, or a stored run; default: main's last that passed")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(metavar="REF", help="the commit that the baseline is of; default: the stored run's, or main"),
-    ] = None,
-    candidate: Annotated[
-        Path | None, typer.Option(help="the candidate's results; default: where `suite run` left them")
-    ] = None,
-    cases: Annotated[int, typer.Option(min=1, max=50, help="cases to ask again, the worst first")] = 10,
-    smoke: Annotated[bool, typer.Option("--smoke", help="the candidate's results are of the smoke set")] = False,
-    let_go: LetGoOption = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0, help="US dollars that it may cost; beyond them nobody is named")
-    ] = None,
-    store: StoreOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="of the test; the same, the same digits")] = 20_260_101,
-    configs: ConfigsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Name the changed part of the candidate that makes cases fall.
-
-    The cases that block are asked again, six fresh samples each: as the candidate is, with all changed parts as they
-    are in git at --base, and with each one alone as it is there. It names the part, or says that only together they do
-    it, or that none alone does. Exit code 0, whoever it is.
-
-    Example: rampgate suite blame examples/suite/suite.yaml --baseline main.jsonl --base origin/main
-    """
-    from rampgate.suite.blame.command import Options, blame_suite
-
-    options = Options(
-        suite_file,
-        baseline,
-        candidate,
-        base,
-        cases,
-        store,
-        seed,
-        configs,
-        as_json,
-        smoke,
-        tuple(let_go or ()),
-        max_cost,
-    )
-    raise typer.Exit(blame_suite(options))
+group.command("blame")(callback(blame))

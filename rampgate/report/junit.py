@@ -65,7 +65,7 @@ def of_report(report: Report) -> bytes:
 
 def _tested(name: str, found: Sequence[Reason], word: str) -> Tested:
     text = "\n".join(why.sentence for why in found)
-    errors = [why for why in found if why.level == "error"]
+    errors = [why for why in found if why.level == "error" or why.undecided]
     if not errors:
         return Tested(name, text=text, word=word)
     problem: Literal["failure", "error"] = "error" if all(why.undecided for why in errors) else "failure"

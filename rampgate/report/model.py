@@ -61,7 +61,8 @@ class Reason:
     """Why a result is not better, with its place in a file and its remedy, `fix`, where there are any.
 
     `about`: what it is about, for a reader the field or the judge, for JUnit one of the report's `tests`, unless `test`
-    names another. `undecided`: something kept the check from finding out. `detail`: what JUnit has below the message.
+    names another. `undecided`: something kept the check from finding out, which is an error in JUnit at any level.
+    `detail`: what JUnit has below the message.
     """
 
     level: Literal["error", "warning"]

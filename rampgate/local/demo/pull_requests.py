@@ -63,8 +63,8 @@ def pull_requests(folder: Path, environment: Mapping[str, str]) -> list[dict[str
 
 def held_against_main(folder: Path) -> list[dict[str, Any]]:
     """Run main, then each pull request against it. Raises Failure."""
-    from rampgate.suite.blame.command import Options as Blame
-    from rampgate.suite.blame.command import blame_suite
+    from rampgate.command import Context
+    from rampgate.suite.blame.command import blame as blamed
     from rampgate.suite.run import run_suite
     from rampgate.suite.runs.options import Options
 
@@ -91,12 +91,8 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
         for name, old, new in one.changes:
             (home / name).write_text((home / name).read_text().replace(old, new))
         found = ran(None, main)
-        asked = Blame(
-            suite=suite, baseline=str(main), candidate=None, base="main", cases=10, store=store, seed=SEED,
-            configs=None, as_json=True,
-        )  # fmt: skip
         blocked = found["comparison"]["verdict"] == "fail"
-        blame = _document(partial(blame_suite, asked)) if blocked else None
+        blame = blamed(Context.of(configs=None), suite, str(main), "main", store=store) if blocked else None
         changed = sorted(name for name, part in found["parts"].items() if before["parts"].get(name) != part)
         pulls.append({"name": one.name, "comparison": found["comparison"], "changed": changed, "blame": blame})
     return pulls

@@ -1,183 +1,178 @@
-"""Runs `rampgate suite blame`: asks the cases that fell anew with each changed part reverted, and names the guilty."""
+"""Runs `rampgate suite blame`: asks the cases that fell again with each changed part reverted, and names the part that
+makes them fall."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from rich.console import Console
+from typer import Argument, Option
 
-from agents.ports import Unavailable
-from evalcore.scoring.calls import Spend
-from evalcore.suite.blame import SAMPLES, Arm, Blame, Found, blamed
-from evalcore.suite.flipped import flipped
-from rampgate.console import Failure, plain, print_json, run
-from rampgate.logs import configure_logs
-from rampgate.store.sealed import SealedStore
-from rampgate.suite.blame.reverted import Sides, sides, with_reverted
-from rampgate.suite.compare import compared_files
-from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.generation import Left
-from rampgate.suite.opened import Opened, open_suite
-from rampgate.suite.runs.named import named_run
-from rampgate.suite.runs.run_document import comparison_of, score_of
-from rampgate.suite.runs.session import Session
-from rampgate.suite.runs.stored import MAIN
-from rampgate.suite.scoring import ScoredSample
-from rampgate.suite.suite_files import Suite, read_suite
-from rampgate.tables import make_table
+from rampgate.command import Context, Document, command
+from rampgate.report.model import Cell, Report, Section, Value
+from rampgate.suite.options import StoreOption
 from schemas.counting import counted
+
+if TYPE_CHECKING:
+    from evalcore.suite.blame import Arm, Blame
+    from rampgate.store.sealed import SealedStore
+    from rampgate.suite.opened import Opened
+    from rampgate.suite.scoring import ScoredSample
 
 AFTER: Final = 1_000
 """Fresh samples are numbered from here on, so that no run's are taken for them, and a killed command's are not asked
 for again."""
+MOST: Final = 10
+"""Cases that are asked again, the worst first."""
 NOW, ALL = "the candidate", "all reverted"
+WORDS: Final = {
+    "part": "{parts} makes the cases fall: with it alone as at {base}, {share:.0%} of the fall is undone",
+    "together": "only together they do it: {parts}; to revert any one of them is enough",
+    "parts": "each has a share in it: {parts}",
+    "none_alone": "no part alone: with all reverted the cases are better, with none of them alone; each may do it by "
+    "itself",
+    "not_again": "no part: with fresh samples the candidate is no worse than with all parts reverted; it was chance, "
+    "or what changed is in none of the parts",
+}
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, under their own names."""
-
-    suite: Path
-    baseline: str | None
-    candidate: Path | None
-    base: str | None
-    cases: int
-    store: str | None
-    seed: int
-    configs: Path | None
-    as_json: bool
-    smoke: bool = False
-    let_go: tuple[str, ...] = ()
-    max_cost: float | None = None
+def blame_report(told: Document) -> Report:
+    """Which parts were reverted, and what that undid."""
+    title = f"Which part of {told['suite']} makes cases fall"
+    if told["found"] is None:
+        return Report(title, told["message"], "pass")
+    rows: list[list[Value]] = [["nothing", told["candidate"], "", None]]
+    for one in told["suspects"]:
+        name: Value = Cell(one["part"], "fail") if one["guilty"] else one["part"]
+        rows.append([name, one["mean"], f"{one['restored']:.0%}", one["p_value"]])
+    rows.append(["all", told["reverted"], "", told["p_value"]])
+    asked = f"{counted(len(told['cases']), 'case')} that fell, {told['samples']} fresh samples each"
+    section = Section(asked, ("Reverted", "Score", "Undone", "p"), rows)
+    return Report(title, told["message"], "fail" if told["guilty"] else "pass", [section])
 
 
-def blame_suite(options: Options) -> int:
-    """Ask, tell, and return 0, whoever is to blame. Raises Failure."""
+@command(blame_report, flags="configs")
+def blame(
+    context: Context,
+    suite: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],
+    baseline: Annotated[
+        str | None, Option(help="the baseline's results, or a stored run; default: main's last that passed")
+    ] = None,
+    base: Annotated[
+        str | None, Option(metavar="REF", help="the commit that the baseline is of; default: the stored run's, or main")
+    ] = None,
+    max_cost: Annotated[
+        float | None, Option(min=0, help="US dollars that it may cost; beyond them no part is named")
+    ] = None,
+    store: StoreOption = None,
+) -> Document:
+    """Name the changed part of the candidate that makes cases fall.
+
+    The cases that block in the last `suite run` are asked again, six fresh samples each: as the candidate is, with all
+    changed parts as they are in git at --base, and with each one alone as it is there. It names the part, or says that
+    only together they do it, or that none alone does. Exit code 0, whichever it is.
+
+    Example: rampgate suite blame examples/suite/suite.yaml --baseline main.jsonl --base origin/main
+    """
+    from agents.ports import Unavailable
+    from rampgate.console import Failure
+    from rampgate.logs import configure_logs
+    from rampgate.suite.opened import open_suite
+
     configure_logs("error", "console")
-    opened = open_suite(options.suite, options.configs, options.store)
+    opened = open_suite(suite, context.given["configs"], store)
     try:
-        store = opened.place.opened()
+        kept = opened.place.opened()
     except Unavailable as error:
         raise Failure(str(error)) from error
     try:
         with TemporaryDirectory(prefix="rampgate-blame-") as made:
-            told = _blame(options, opened, store, Path(made))
+            return Document(_blamed(suite, opened, kept, Path(made), baseline, base, max_cost))
     finally:
-        store.close()
-    if options.as_json:
-        print_json(told)
-    else:
-        _show(told)
-    return 0
+        kept.close()
 
 
-def _blame(options: Options, opened: Opened, store: SealedStore, made: Path) -> dict[str, Any]:
+def _blamed(
+    path: Path,
+    opened: Opened,
+    store: SealedStore,
+    made: Path,
+    named: str | None,
+    base: str | None,
+    max_cost: float | None,
+) -> dict[str, Any]:
+    from evalcore.scoring.calls import Spend
+    from evalcore.suite.blame import SAMPLES, blamed
+    from evalcore.suite.comparison import SEED
+    from evalcore.suite.flipped import flipped
+    from rampgate.console import Failure, run
+    from rampgate.suite.blame.reverted import Sides, sides, with_reverted
+    from rampgate.suite.compare import compared_files
+    from rampgate.suite.dataset_cases import dataset_cases
+    from rampgate.suite.generation import Left
+    from rampgate.suite.runs.named import named_run
+    from rampgate.suite.runs.run_document import comparison_of, score_of
+    from rampgate.suite.runs.session import Session
+    from rampgate.suite.runs.stored import MAIN
+    from rampgate.suite.suite_files import read_suite
+
     settings, suite = opened.settings, opened.suite
-    name = suite.file.suite
-    baseline, stored = named_run(options.baseline or MAIN, store, name, opened.home, smoke=options.smoke)
-    base = options.base or (stored.commit if stored is not None else "") or MAIN
-    both = sides(options.suite, base, made / "base", partial(read_suite, fetched=partial(dataset_cases, settings)))
-    results, smoke = _results(options, opened)
+    ran = [(file, smoke) for smoke in (False, True) if (file := opened.results_file(smoke=smoke)).is_file()]
+    smoke = bool(ran) and ran[0][1]
+    baseline, stored = named_run(named or MAIN, store, suite.file.suite, opened.home, smoke=smoke)
+    base = base or (stored.commit if stored is not None else "") or MAIN
+    both = sides(path, base, made / "base", partial(read_suite, fetched=partial(dataset_cases, settings)))
+    if not ran:
+        raise Failure("this configuration has no results: `rampgate suite run` first")
     score, scale, _ = score_of(suite, opened.judges)
-    compared = compared_files(
-        comparison_of(suite, opened.judges, baseline, results, options.seed, options.let_go, smoke=smoke)
-    )
-    fell = [
-        one.pair.case_id
-        for one in flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
-    ][: options.cases]
+    compared = compared_files(comparison_of(suite, opened.judges, baseline, ran[0][0], SEED, (), smoke=smoke))
+    flips = flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
+    fell = [one.pair.case_id for one in flips[:MOST]]
     told = {"suite": suite.file.suite, "base": base, "changed": both.changed, "cases": fell, "samples": SAMPLES}
     if not fell:
-        return told | {"found": None, "guilty": [], "message": f"nothing in {results} blocks; nobody is to blame"}
+        return told | {"found": None, "guilty": [], "message": f"nothing in {ran[0][0]} blocks"}
     asked = replace(
-        suite, cases=[case for case in suite.cases if case.id in set(fell)],
+        suite, cases=[case for case in suite.cases if case.id in fell],
         file=suite.file.model_copy(update={"samples": SAMPLES}),
     )  # fmt: skip
-    spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
-    both = Sides(asked, both.baseline)
-    arms = _arms(both, made)
-    found = {
-        name: run(partial(Session(settings, one, False, opened.rubric, store, AFTER).run, spend))
-        for name, one in arms.items()
-    }
-    if any(isinstance(one.generated.answer, Left) or one.left for samples in found.values() for one in samples):
-        raise Failure(f"nobody is named: {spend.spent}; what was answered is kept, and the next call goes on with it")
-    at = {name: _arm(samples, score, scale, kind=name) for name, samples in found.items()}
-    parts = {name: at.get(name, at[ALL]) for name in both.changed}
-    blame = blamed(at[NOW], at[ALL], parts, options.seed)
+    reverting = {NOW: (), ALL: both.changed} | {name: (name,) for name in both.changed if len(both.changed) > 1}
+    spend = Spend(settings.gate_calls, settings.gate_tokens, max_cost)
+    arms: dict[str, Arm] = {}
+    for number, (name, parts) in enumerate(reverting.items()):
+        arm = with_reverted(Sides(asked, both.baseline), parts, made / f"{number}")
+        samples = run(partial(Session(settings, arm, False, opened.rubric, store, AFTER).run, spend))
+        if any(isinstance(one.generated.answer, Left) or one.left for one in samples):
+            raise Failure(f"no part is named: {spend.spent}; what was answered is kept, and the next call resumes")
+        arms[name] = _arm(samples, score, *scale, now=name == NOW)
+    found = blamed(arms[NOW], arms[ALL], {name: arms.get(name, arms[ALL]) for name in both.changed}, SEED)
     return told | {
-        "found": str(blame.found),
-        "guilty": blame.guilty,
-        "message": said(blame, base),
-        "candidate": blame.candidate,
-        "reverted": blame.reverted,
-        "p_value": blame.p_value,
-        "suspects": [asdict(one) for one in blame.suspects],
+        "found": str(found.found),
+        "guilty": found.guilty,
+        "message": _message(found, base),
+        "candidate": found.candidate,
+        "reverted": found.reverted,
+        "p_value": found.p_value,
+        "suspects": [asdict(one) for one in found.suspects],
         "judge_calls": spend.calls,
         "cost_usd": spend.dollars if spend.priced else None,
     }
 
 
-def _results(options: Options, opened: Opened) -> tuple[Path, bool]:
-    """The candidate's results, where its own run has left them or as named, and whether they are of the smoke set.
-    Raises Failure."""
-    if options.candidate is not None:
-        return options.candidate, options.smoke
-    for smoke in (True,) if options.smoke else (False, True):
-        if (file := opened.results_file(smoke=smoke)).is_file():
-            return file, smoke
-    raise Failure("this configuration has not been run: `rampgate suite run` first, or name its results, --candidate")
+def _message(found: Blame, base: str) -> str:
+    share = min(found.suspects[0].restored, 1.0)
+    return WORDS[found.found].format(parts=", ".join(found.guilty), base=base, share=share)
 
 
-def _arms(both: Sides, made: Path) -> dict[str, Suite]:
-    """The candidate as it is, with all reverted, and with each changed part reverted, of a single one once."""
-    arms = {NOW: with_reverted(both, (), made / "now"), ALL: with_reverted(both, both.changed, made / "all")}
-    if len(both.changed) > 1:
-        arms |= {name: with_reverted(both, (name,), made / f"{n}") for n, name in enumerate(both.changed)}
-    return arms
-
-
-def _arm(samples: Sequence[ScoredSample], score: str, scale: tuple[float, float], kind: str) -> Arm:
-    """What is missing counts so that it blames nobody; the agent's own error is the worst value."""
-    low, high = scale
+def _arm(samples: Sequence[ScoredSample], score: str, low: float, high: float, *, now: bool) -> Arm:
+    """What is missing counts so that it blames no part; the agent's own error is the worst value."""
     arm: dict[str, list[float]] = {}
     for one in samples:
         value = one.scores.get(score)
-        missing = high if kind == NOW else low
+        missing = high if now else low
         number = low if one.error is not None else value if isinstance(value, (int, float)) else missing
         arm.setdefault(one.case.id, []).append(float(number))
     return arm
-
-
-def said(blame: Blame, base: str) -> str:
-    """What was found, in a sentence."""
-    guilty, share = ", ".join(blame.guilty), min(blame.suspects[0].restored, 1.0)
-    return {
-        Found.PART: f"{guilty} is to blame: with it alone as at {base}, {share:.0%} of the fall is undone",
-        Found.TOGETHER: f"only together do they do it: {guilty}; to revert any one of them is enough",
-        Found.PARTS: f"each has a share in it: {guilty}",
-        Found.NONE_ALONE: "no part alone: with all reverted the cases are better, with none of them alone; "
-        "each may do it by itself",
-        Found.NOT_AGAIN: "nobody: with fresh samples the candidate is no worse than with all parts reverted; it was "
-        "chance, or what changed is in none of the parts",
-    }[blame.found]
-
-
-def _show(told: Mapping[str, Any]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    if told["found"] is not None:
-        table = make_table(None, "Reverted", ">Score", ">Undone", ">p")
-        table.add_row("nothing", f"{told['candidate']:.3f}", "", "")
-        for one in told["suspects"]:
-            style = "bold red" if one["guilty"] else ""
-            name = f"[{style}]{plain(one['part'])}[/]" if style else plain(one["part"])
-            table.add_row(name, f"{one['mean']:.3f}", f"{one['restored']:.0%}", f"{one['p_value']:.2g}")
-        table.add_row("all", f"{told['reverted']:.3f}", "", f"{told['p_value']:.2g}")
-        console.print(f"{counted(len(told['cases']), 'case')} that fell, {told['samples']} fresh samples each")
-        console.print(table)
-    console.print(plain(told["message"], 1_000))

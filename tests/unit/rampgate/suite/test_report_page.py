@@ -6,10 +6,12 @@ import pytest
 
 from rampgate.report.drawing import Course, Estimate, Intervals
 from rampgate.report.html import html
+from rampgate.report.junit import of_report
 from rampgate.report.markdown import markdown
-from rampgate.report.model import Link, Passage, Report, Section
+from rampgate.report.model import Link, Passage, Reason, Report, Section
 from rampgate.report.values import LONGEST
 from tests.unit.rampgate.checks.report_pages import Page
+from tests.unit.rampgate.junit_files import junit_suite
 
 
 def of(*sections: Section) -> Report:
@@ -54,3 +56,14 @@ def test_drawings_tell_their_numbers_to_who_sees_none() -> None:
     assert Course([0.0, None, 1.0]).words() == "▁·█"
     assert "0, none, 1" in Course([0.0, None, 1.0]).svg()
     assert Course([None]).words() == "·"
+
+
+def test_what_is_not_decided_yet_is_an_error_in_junit_though_it_is_a_warning_to_people() -> None:
+    why = [
+        Reason("warning", "not yet", "waits", undecided=True, test="the run"),
+        Reason("warning", "worse", test="chat"),
+    ]
+    told = junit_suite(of_report(Report("T", "waits", "fail", reasons=why, tests={"the run": "", "chat": "holds"})))
+    problems = {str(test.get("name")): [one.tag for one in test] for test in told}
+    assert problems == {"T": [], "the run": ["error"], "chat": ["system-out"]}
+    assert told.findall(".//system-out")[0].text == "holds\nwarning: worse"

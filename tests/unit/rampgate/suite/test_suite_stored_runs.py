@@ -149,7 +149,7 @@ def test_blame_names_nobody_for_more_than_it_may_cost(folder: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
     ran(path, "--confirm", "none", code=1)
-    assert "nobody is named: " in refused("blame", path, "--max-cost", "1.5")
+    assert "no part is named: " in refused("blame", path, "--max-cost", "1.5")
     assert told("blame", path, "--max-cost", "100")["guilty"] == ["prompt"]
 
 
