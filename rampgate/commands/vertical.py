@@ -39,10 +39,8 @@ def scaffold_report(told: Mapping[str, Any]) -> Report:
     why = [
         *reasons_of(told),
         *(
-            Reason(
-                "error", f"judges can't read it in {one['traces']} of {sample['traces']} traces, first in line "
-                f"{one['line']}: {one['why']}", about=field,
-            )
+            Reason("error", f"judges can't read {field} in {one['traces']} of {sample['traces']} traces, first in line "
+                   f"{one['line']}: {one['why']}")
             for field, one in sample["unreadable"].items()
         ),
     ]  # fmt: skip
