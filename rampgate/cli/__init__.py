@@ -44,7 +44,7 @@ COMMANDS: Final = {
     "calibrate": Entry("rampgate.cli.calibrate", "Limits of judges from scores.", EVALS),
     "optimize": Entry("rampgate.cli.optimize", "Propose prompts for categories below their threshold.", EVALS),
     "datasets": Entry("rampgate.commands.datasets:datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
-    "export": Entry("rampgate.cli.export", "Write the turns that match, a line of JSON each.", EVALS),
+    "export": Entry("rampgate.commands.export:export", "Write the turns that match, a line of JSON each.", EVALS),
     "vertical": Entry("", "Verticals whose turns this registry judges.", VERTICALS),
     "vertical scaffold": Entry("rampgate.commands.vertical:scaffold", "Write the files a new vertical begins with."),
     "rules": Entry("", "Judges' rule files: validate, list, compare, sync.", VERTICALS),
