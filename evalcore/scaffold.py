@@ -46,12 +46,8 @@ class Wanted:
     """The caller's request; what is empty or None is chosen from the registry."""
 
     name: str
-    project: str | None = None
-    workspace: str = "default"
     sub_agents: tuple[str, ...] = ()
-    archetype: str | None = None
     categories: tuple[str, ...] = ()
-    inherits_from: str | None = None
     judges: tuple[str, ...] = ()
     ticket: str | None = None
 
@@ -63,7 +59,6 @@ class Start:
 
     name: str
     project: str
-    workspace: str
     sub_agents: tuple[str, ...]
     archetype: str | None
     own: tuple[str, ...]
@@ -77,22 +72,20 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
     """Completes the request from the registry. Raises Refused. A vertical that has some files already keeps the
     categories and judges that they name."""
     require_name(wanted.name, files)
-    for flag, text in (("--project", wanted.project), ("--workspace", wanted.workspace), ("--ticket", wanted.ticket)):
-        if text is not None:
-            _require_text(flag, text)
+    if wanted.ticket is not None:
+        _require_text("--ticket", wanted.ticket)
     for agent in wanted.sub_agents:
         _require_text("--sub-agent", agent)
-    archetype = _archetype(wanted.archetype, files)
+    archetype = _archetype(files)
     own, reused = _categories(wanted, files)
     return Start(
         name=wanted.name,
-        project=wanted.project or f"{wanted.name}-eval",
-        workspace=wanted.workspace,
+        project=f"{wanted.name}-eval",
         sub_agents=tuple(dict.fromkeys(wanted.sub_agents)) or (wanted.name,),
         archetype=archetype,
         own=own,
         reused=reused,
-        parent=_parent(wanted.inherits_from, files),
+        parent=PARENT if PARENT in known_categories(files) else None,
         judges=_judges(wanted, files, archetype),
         ticket=wanted.ticket or f"PLT-XXXX-{wanted.name}-bootstrap",
     )
@@ -162,23 +155,9 @@ def _categories(wanted: Wanted, files: RegistryFiles) -> tuple[tuple[str, ...], 
     return tuple(name for name in asked if name not in others), tuple(name for name in asked if name in others)
 
 
-def _parent(asked: str | None, files: RegistryFiles) -> str | None:
-    names = known_categories(files)
-    if asked is not None:
-        if asked not in names:
-            raise Refused(f"--inherits-from: there is no category {asked[:80]!r}{near_miss(asked, names)}")
-        return asked
-    return PARENT if PARENT in names else None
-
-
-def _archetype(asked: str | None, files: RegistryFiles) -> str | None:
+def _archetype(files: RegistryFiles) -> str | None:
     source = files.base or files.manifest
-    names = source.model.archetypes if source is not None else {}
-    if asked is not None:
-        if asked not in names:
-            raise Refused(f"--archetype: there is no archetype {asked[:80]!r}{near_miss(asked, names)}")
-        return asked
-    return ARCHETYPE if ARCHETYPE in names else None
+    return ARCHETYPE if source is not None and ARCHETYPE in source.model.archetypes else None
 
 
 def _judges(wanted: Wanted, files: RegistryFiles, archetype: str | None) -> tuple[str, ...]:
@@ -237,7 +216,7 @@ def _vertical(start: Start) -> str:
 # Whose Opik project the turns of {start.name} live in. The vertical creates the project and owns it (PC5 FR-7).
 name: {start.name}
 project: {as_text(start.project)}
-workspace: {as_text(start.workspace)}
+workspace: default
 # api_key_file: a file with the project's own key, where it has one (default: RAMPGATE_OPIK_API_KEY_FILE)
 # live_judge: opik, where Opik's own rules judge the live turns (default: rampgate)
 reroll_window_seconds: 300

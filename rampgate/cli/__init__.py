@@ -58,7 +58,7 @@ COMMANDS: Final = {
     "calibrate diff": Entry("rampgate.calibration.command:diff", "What changed between two rounds."),
     "optimize": Entry("rampgate.cli.optimize", "Propose prompts for categories below their threshold.", EVALS),
     "datasets": Entry("rampgate.commands.datasets:datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
-    "export": Entry("rampgate.cli.export", "Write the turns that match, a line of JSON each.", EVALS),
+    "export": Entry("rampgate.commands.export:export", "Write the turns that match, a line of JSON each.", EVALS),
     "vertical": Entry("", "Verticals whose turns this registry judges.", VERTICALS),
     "vertical scaffold": Entry("rampgate.commands.vertical:scaffold", "Write the files a new vertical begins with."),
     "rules": Entry("", "Judges' rule files: validate, list, compare, sync.", VERTICALS),
@@ -78,15 +78,21 @@ COMMANDS: Final = {
 """Every command, in the order of the help: its function, or the module of a group; what the help says; who needs it."""
 
 GONE: Final = {
-    "datasets list": "rampgate datasets",
-    "datasets show": "rampgate datasets NAME",
-    "traces list": "rampgate traces",
-    "traces show": "rampgate traces TRACE_ID",
-    "triage list": "rampgate triage",
-    "triage take": "rampgate triage ITEM",
-    "triage close": "rampgate triage ITEM --decision DECISION --note TEXT",
-    "manifest show --category": "rampgate rules list --category CATEGORY",
-    "skip --group": "RAMPGATE_GROUP",
+    "datasets list": "`rampgate datasets`",
+    "datasets show": "`rampgate datasets NAME`",
+    "traces list": "`rampgate traces`",
+    "traces show": "`rampgate traces TRACE_ID`",
+    "triage list": "`rampgate triage`",
+    "triage take": "`rampgate triage ITEM`",
+    "triage close": "`rampgate triage ITEM --decision DECISION --note TEXT`",
+    "manifest show --category": "`rampgate rules list --category CATEGORY`",
+    "skip --group": "`RAMPGATE_GROUP`",
+    "dead-letters list --stage": "--cause or --topic",
+    "dead-letters replay --stage": "--cause or --topic",
+    "vertical scaffold --project": "an edit of verticals/NAME.yaml",
+    "vertical scaffold --workspace": "an edit of verticals/NAME.yaml",
+    "vertical scaffold --archetype": "an edit of manifest-extension.yaml",
+    "vertical scaffold --inherits-from": "an edit of manifest-extension.yaml",
 }
 """Commands and options that there were, and what to use instead."""
 
@@ -111,7 +117,7 @@ class Program(LazyGroup):
             named = words.split()
             given = any(one.partition("=")[0] == f"--{option}" for one in args)
             if args[: len(named)] == named and (not option or given):
-                raise Failure(f"{gone}: must be `{instead}` now, got `{' '.join(args)}`")
+                raise Failure(f"{gone}: must be {instead} now, got `{' '.join(args)}`")
         return super().parse_args(ctx, args)
 
 

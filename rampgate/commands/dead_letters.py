@@ -33,7 +33,6 @@ SinceOption = Annotated[str | None, Option(help="Failed since: 2h, 7d, or an ISO
 UntilOption = Annotated[str | None, Option(help="Failed before: 10m, or an ISO 8601 time")]
 TopicOption = Annotated[list[str] | None, Option(help="The topic it came from, with or without prefix")]
 KeyOption = Annotated[str | None, Option(help="The response id")]
-StageOption = Annotated[str | None, Option(help="Where it failed, such as thumbs.decode")]
 ReplayIdOption = Annotated[str | None, Option(help="One record, over all its attempts")]
 
 
@@ -72,7 +71,6 @@ async def list_letters(
     until: UntilOption = None,
     topic: TopicOption = None,
     key: KeyOption = None,
-    stage: StageOption = None,
     replay_id: ReplayIdOption = None,
     limit: Annotated[int, Option(min=0, help="Show only the last ones; 0 for all")] = 1_000,
 ) -> Document:
@@ -86,7 +84,7 @@ async def list_letters(
     from streams.dead_letters.reader import read_dead_letters
 
     async with context.parts() as parts:
-        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key, stage, replay_id))
+        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key, replay_id=replay_id))
         known = await _reachable(parts)
         seal = await seal_of(parts, known)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
@@ -214,7 +212,6 @@ async def replay(
     until: UntilOption = None,
     topic: TopicOption = None,
     key: KeyOption = None,
-    stage: StageOption = None,
     replay_id: ReplayIdOption = None,
     limit: Annotated[int, Option(min=0, help="Replay at most this many; 0 for all")] = 0,
     rate: Annotated[float, Option(min=0, help="Records a second; 0 for no limit")] = 200.0,
@@ -234,7 +231,7 @@ async def replay(
     asks = not (dry_run or yes or context.as_json) and sys.stdin.isatty() and sys.stderr.isatty()
     terms = ReplayTerms(rate, max_attempts or MAX_ATTEMPTS, limit, dry_run)
     async with context.parts() as parts:
-        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key, stage, replay_id))
+        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key, replay_id=replay_id))
         result = await run_replay(parts, wanted, terms._replace(dry_run=dry_run or asks))
         answer = replay_answer(result, dry_run or asks)
         if asks and result.replayed and context.confirm(replay_report(answer), "Replay them?", yes=False):

@@ -34,8 +34,13 @@ def rollback_report(told: Told) -> Report:
     title, names = f"Rollback of {told['judge']} to {commit}", " ".join(told["files"])
     why = trouble_of(told["verticals"])
     changed, many = changes_section(told["changes"], "What changes")
-    files = [f"files: {names}, {many}" if names else f"the files are as at {commit} already"]
-    sections = [replace(changed, notes=files), *map(part_section, told["verticals"]), *worker_section(told["worker"])]
+    files = [f"{names}: {many}" if names else f"the files are as at {commit} already"]
+    sections = [
+        Section("Files", notes=files),
+        changed,
+        *map(part_section, told["verticals"]),
+        *worker_section(told["worker"]),
+    ]
     if told["worker"] is None:
         return Report(title, "planned; nothing was written" if told["dry_run"] else "nothing was changed", "pass",
                       sections, why)  # fmt: skip

@@ -45,14 +45,17 @@ def sync_report(told: Told) -> Report:
 def part_section(part: Told) -> Section:
     """What a sync writes for a vertical, or has written."""
     written = {*part["written"]}
-    done = [[judge, Cell("create", "pass"), ""] for judge in part["create"]]
-    done += [[one["judge"], Cell("update", "warn"), ", ".join(one["changes"])] for one in part["update"]]
-    rows = [[*row, "written" if row[0] in written else ""] for row in done]
-    rows += [[one["name"], "leave", one["reason"], ""] for one in part["left_alone"]]
+    rows = [[Cell("create", "pass"), judge, "", judge in written] for judge in part["create"]]
+    rows += [
+        [Cell("update", "warn"), one["judge"], ", ".join(one["changes"]), one["judge"] in written]
+        for one in part["update"]
+    ]
+    rows += [["leave", one["name"], one["reason"], False] for one in part["left_alone"]]
     live = "judges there" if part["live_judge"] == "opik" else "does not judge there: rules are disabled"
     counts = f"{len(part['create'])} to create, {len(part['update'])} to update, {len(part['unchanged'])} unchanged"
     title = f"{part['vertical']}, project {part['project']}"
-    return Section(title, ("Judge", "Plan", "What", "Done"), rows, [f"{counts}; Opik {live}"])
+    shown = [[*row, "written" if done else ""] for *row, done in rows]
+    return Section(title, ("Plan", "Judge", "What", "Done"), shown, [f"{counts}; Opik {live}"])
 
 
 def trouble_of(parts: Collection[Told]) -> list[Reason]:

@@ -39,10 +39,8 @@ def scaffold_report(told: Mapping[str, Any]) -> Report:
     why = [
         *reasons_of(told),
         *(
-            Reason(
-                "error", f"judges can't read it in {one['traces']} of {sample['traces']} traces, first in line "
-                f"{one['line']}: {one['why']}", about=field,
-            )
+            Reason("error", f"judges can't read {field} in {one['traces']} of {sample['traces']} traces, first in line "
+                   f"{one['line']}: {one['why']}")
             for field, one in sample["unreadable"].items()
         ),
     ]  # fmt: skip
@@ -66,12 +64,8 @@ def scaffold_report(told: Mapping[str, Any]) -> Report:
 def scaffold(
     context: Context,
     name: Annotated[str, Argument(help="Lower-case letters, digits, _ and -, such as receipts")],
-    project: Annotated[str | None, Option(help="The vertical's Opik project; default: NAME-eval")] = None,
-    workspace: Annotated[str, Option(help="The project's Opik workspace")] = "default",
     sub_agent: Annotated[Texts, Option(help="A sub_agent_id of the vertical; default: NAME; again for more")] = None,
-    archetype: Annotated[str | None, Option(help="The archetype its sub-agents join; default: conversation")] = None,
     category: Annotated[Texts, Option(help="A category, new or existing; again for more")] = None,
-    inherits_from: Annotated[str | None, Option(help="What new categories inherit from; default: general_qa")] = None,
     judge: Annotated[Texts, Option(help="A quality judge to start with; again for more")] = None,
     ticket: Annotated[str | None, Option(help="The seeds' calibration_ref, such as PLT-1234")] = None,
     sample: Annotated[
@@ -81,8 +75,9 @@ def scaffold(
 ) -> Document:
     """Write the files a new vertical begins with: already valid, with comments that say what to fill in.
 
-    It keeps existing files. Exit code 1 if all of them exist, if the registry would not be valid with them, or with
-    --from if judges can't read all of the traces; with --from it's no fault that all files exist.
+    The sub-agents join the archetype `conversation`, new categories inherit from `general_qa`: edit the files for
+    other choices. It keeps existing files. Exit code 1 if all of them exist, if the registry would not be valid with
+    them, or with --from if judges can't read all of the traces; with --from it's no fault that all files exist.
 
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """
@@ -102,10 +97,7 @@ def scaffold(
         raise Failure(f"no trace in {sample}: it must have one in each line")
     root, tree, today = context.settings.configs, context.tree, context.today
     files, _ = assemble(tree, today)
-    wanted = Wanted(
-        name, project, workspace, tuple(sub_agent or ()), archetype, tuple(category or ()), inherits_from,
-        tuple(judge or ()), ticket,
-    )  # fmt: skip
+    wanted = Wanted(name, tuple(sub_agent or ()), tuple(category or ()), tuple(judge or ()), ticket)
     try:
         chosen = start(wanted, files)
         found = _files(chosen, files, today)

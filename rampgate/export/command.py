@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from agents.ports import Unauthorized, Unavailable
+from agents.ports import Unauthorized
 from evalcore.selection.where import BadWhere, Comparison, Where, needed_scores, parse_where, printed
-from rampgate.console import BadQuery, Failure, plain, print_json, run, user
+from rampgate.console import BadQuery, Failure, user
 from rampgate.export.audited import audited, audited_pairs, record
 from rampgate.export.chains import Chains
 from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
 from rampgate.export.verification import ExportAudit, seal_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
-from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
-from rampgate.progress import Progress, progress, stderr
+from rampgate.progress import Progress, progress
 from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import require_vertical
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
-from schemas.counting import counted
 from schemas.settings import parse_moment
 from schemas.topics import Topics
 from schemas.verticals import Vertical
@@ -47,7 +45,6 @@ class Options:
     since: str
     limit: int | None
     output: Path | None
-    as_json: bool
     pairs: bool = False
 
 
@@ -58,8 +55,6 @@ class _Export:
         """Raises Failure for what the caller has to correct."""
         self.settings, self.options = settings, options
         self.owner, self.where = _owner(settings, options.vertical), _where(options)
-        if options.as_json and options.output is None:
-            raise Failure("--json: stdout has the summary then; say with --output FILE where the lines go")
         if options.output is not None and options.output.is_dir():
             raise Failure(f"--output {options.output}: is a folder; name a file in it")
         self.caller, self.clock = f"cli:{user()}", WallClock()
@@ -152,23 +147,20 @@ class _Export:
         }  # fmt: skip
 
 
-def export_turns(settings: Settings, options: Options) -> int:
-    """Export, and return the exit code. Raises Failure for what the caller has to correct and for a part out of
-    reach."""
-    configure_logs("error", "console")
+async def export_turns(settings: Settings, options: Options) -> dict[str, Any] | None:
+    """Export, and return the summary; None where the reader of stdout has gone. Raises Failure for what the caller has
+    to correct, and Unavailable."""
     export = _Export(settings, options)
     owner = export.owner
     with progress(f"export of {owner.name}", options.limit, unit="pairs" if options.pairs else "turns") as shown:
         try:
-            written = run(lambda: export.run(shown))
+            written = await export.run(shown)
         except Unread:
-            return 0
+            return None
         except Unauthorized as error:
             own = settings.configs / "verticals" / f"{owner.name}.yaml"
             told = f"vertical {owner.name} can't read its project {owner.project}: {error}, or api_key_file in {own}"
             raise Failure(told) from error
-        except Unavailable as error:
-            raise Failure(str(error)) from error
         except OSError as error:
             why = f"can't be written: {error.strerror or error}"
             if options.output is None:
@@ -183,11 +175,7 @@ def export_turns(settings: Settings, options: Options) -> int:
     }  # fmt: skip
     if options.pairs:
         summary["left_out"] = {reason: written.left_out[reason] for reason in LEFT_OUT}
-    if options.as_json:
-        print_json(summary)
-    else:
-        _tell(summary)
-    return 0
+    return summary
 
 
 def _owner(settings: Settings, name: str) -> Vertical:
@@ -202,25 +190,6 @@ def _where(options: Options) -> Where:
     except BadWhere as error:
         raise Failure(BadQuery(str(error), "where").as_option()) from error
     return where if options.sub_agent is None else (*where, Comparison("", "sub_agent", "=", options.sub_agent))
-
-
-def _tell(summary: dict[str, Any]) -> None:
-    console = stderr()
-    what = "pair" if "left_out" in summary else "turn"
-    console.print(
-        f"{counted(summary['lines'], what)} of {plain(summary['vertical'])} in {plain(summary['project'])} since "
-        f"{summary['since']}, {counted(summary['pages'], 'audit record')}"
-    )
-    if summary["without_text"]:
-        console.print(
-            f"{summary['without_text']:,} lack a text: their trace has none, or is too long to be read (`rampgate turn "
-            "RESPONSE_ID --purpose eval`)"
-        )
-    for reason, many in summary.get("left_out", {}).items():
-        if many:
-            console.print(f"left out: {many:,} {LEFT_OUT[reason]}")
-    if summary["limit_reached"]:
-        console.print("the limit is reached; there may be more")
 
 
 def _iso(ms: int) -> str:

@@ -7,7 +7,6 @@ the number of pages and the hash of all bytes. So none can be left out, changed 
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.ports import Unavailable
-from rampgate.console import Failure, plain, print_json, run
+from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import make_access
 from schemas.seals import Seal
@@ -48,30 +46,22 @@ class ExportAudit(Audit):
         self.last[0] = _hash(chained)
 
 
-def verify_export(settings: Settings, file: Path, *, as_json: bool) -> int:
-    """Say whether the audit's chain is whole and of this file, and return the exit code: 1 where it is not. Raises
-    Failure."""
+async def verified(settings: Settings, file: Path) -> dict[str, Any]:
+    """Whether the audit's chain is whole and of this file, `holds`, and why not. Raises Failure, Unavailable."""
     if (seal := seal_of(settings)) is None:
         raise Failure("--verify: needs the seal key by which exports are audited: RAMPGATE_SEAL_KEY_FILE")
     try:
         with file.open("rb") as opened:
             sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
-        records = run(lambda: _records(settings))
+        records = await _records(settings)
     except OSError as error:
         raise Failure(f"--verify {file}: can't be read: {error.strerror or error}") from error
-    except Unavailable as error:
-        raise Failure(str(error)) from error
     ends = [one for one in records.values() if one["query"].get("sha256") == sha256]
     found = [(_wrong(one, records, seal), one) for one in ends]
-    wrong, end = min(found, key=lambda one: one[0], default=("no record tells of an export with these bytes", {}))
+    wrong, end = min(found, key=lambda one: one[0], default=("no record is of an export with these bytes", {}))
     asked = end.get("query", {})
     told = {name: asked.get(name) for name in ("export", "pages", "lines")}
-    told = {"file": str(file), "sha256": sha256, **told, "holds": not wrong, "reason": wrong}
-    if as_json:
-        print_json(told)
-    else:
-        sys.stdout.write(f"{plain(str(file))}: {wrong or 'is what the audit tells of'}\n")
-    return 1 if wrong else 0
+    return {"file": str(file), "sha256": sha256, **told, "holds": not wrong, "reason": wrong}
 
 
 async def _records(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -64,7 +64,7 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch, sink: Sink) -> Rig:
-    monkeypatch.setattr(command, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     monkeypatch.setenv("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "60000")
     return Rig(copied(tmp_path), opik)
 
@@ -383,7 +383,7 @@ async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: Sink) -
 @pytest.fixture
 async def guarded(tmp_path: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     """An Opik that wants the operator's key."""
-    monkeypatch.setattr(command, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     running = await start(api_key="the operator's")
     headers = {"Authorization": "the operator's", "Comet-Workspace": "default"}
     async with httpx.AsyncClient(timeout=20, headers=headers) as http:
@@ -417,8 +417,8 @@ async def test_a_reader_that_goes_away_ends_the_export_quietly(
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
         monkeypatch.setattr("sys.stdout", pipe)
-        options = Options(DOWN, "receipts", None, "7d", None, None, False)
-        assert await asyncio.to_thread(export_turns, settings, options) == 0
+        options = Options(DOWN, "receipts", None, "7d", None, None)
+        assert await asyncio.to_thread(lambda: asyncio.run(export_turns(settings, options))) is None
         monkeypatch.undo()
     assert capsys.readouterr().err == ""
     assert [record["count"] for record in sink.records] == [2]

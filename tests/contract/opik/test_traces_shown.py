@@ -91,7 +91,7 @@ async def test_an_id_without_a_trace_ends_with_1_and_what_to_do_and_no_id_ends_w
     assert (ran.code, ran.json["trace_id"], ran.json["trace"]) == (1, unknown, None)
     assert "rampgate traces" in ran.json["error"]
     ran = await rig.run("traces", unknown)
-    assert (ran.code, ran.out, "rampgate traces" in ran.err) == (1, "", True)
+    assert (ran.code, "rampgate traces" in ran.out) == (1, True)
     ran = await rig.run("traces", "resp_abc")
     assert (ran.code, "rampgate turn" in ran.err) == (2, True)
 
@@ -102,7 +102,7 @@ async def test_an_opik_out_of_reach_and_a_vertical_that_nobody_registered_end_wi
     assert (ran.code, ran.json["traces"], sorted(ran.json["errors"])) == (2, [], ["consumer-agent", "receipts-eval"])
     ran = await rig.run("traces", trace_id_at(now()), **away)
     assert (ran.code, ran.err.startswith("rampgate: Opik")) == (2, True)
-    for words in (("list",), ("show", trace_id_at(now()))):
+    for words in ((), (trace_id_at(now()),)):
         ran = await rig.run("traces", *words, "--vertical", "reciepts")
         assert (ran.code, "receipts" in ran.err) == (2, True)
 

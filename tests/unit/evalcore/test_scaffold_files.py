@@ -44,7 +44,7 @@ def test_every_quality_judge_can_be_started_with() -> None:
 
 @pytest.mark.parametrize("text", ["yes: no", "123", "null", "#x", "a'b\"c", "2026-01-01", "é ✓", "- x", "{a: b}"])
 def test_any_text_of_a_flag_comes_back_from_the_file_as_it_was(text: str) -> None:
-    _, found = made(Wanted("shopping", project=text, workspace=text, sub_agents=(text, "b"), ticket=text))
+    _, found = made(Wanted("shopping", sub_agents=(text, "b"), ticket=text))
     files, findings = assemble(laid(found), TODAY)
     assert findings == []
     rule = files.vertical_rules["shopping", "ux_quality"].model
