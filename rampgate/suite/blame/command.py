@@ -52,7 +52,6 @@ class Options:
     configs: Path | None
     as_json: bool
     smoke: bool = False
-    let_go: tuple[str, ...] = ()
     max_cost: float | None = None
 
 
@@ -84,9 +83,7 @@ def _blame(options: Options, opened: Opened, store: SealedStore, made: Path) -> 
     both = sides(options.suite, base, made / "base", partial(read_suite, fetched=partial(dataset_cases, settings)))
     results, smoke = _results(options, opened)
     score, scale, _ = score_of(suite, opened.judges)
-    compared = compared_files(
-        comparison_of(suite, opened.judges, baseline, results, options.seed, options.let_go, smoke=smoke)
-    )
+    compared = compared_files(comparison_of(suite, opened.judges, baseline, results, options.seed, smoke=smoke))
     fell = [
         one.pair.case_id
         for one in flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
@@ -102,7 +99,7 @@ def _blame(options: Options, opened: Opened, store: SealedStore, made: Path) -> 
     both = Sides(asked, both.baseline)
     arms = _arms(both, made)
     found = {
-        name: run(partial(Session(settings, one, False, opened.rubric, store, AFTER).run, spend))
+        name: run(partial(Session(settings, one, False, opened.rubric, store, AFTER).score, spend))
         for name, one in arms.items()
     }
     if any(isinstance(one.generated.answer, Left) or one.left for samples in found.values() for one in samples):
