@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
-from rampgate.command import callback
-from rampgate.console import Failure, Format
+from rampgate.cli.lazy import FramedCommand
+from rampgate.command import callback, gone_options
+from rampgate.console import Format
 from rampgate.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
 from rampgate.suite.check.command import check
 from rampgate.suite.compare_command import compare
@@ -20,7 +20,6 @@ from rampgate.suite.report_command import report as report_command
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 
 
-IN_FILE = "name the case in main's suite file, as in `let_go: [CASE]`"
 HALVES = "give --generate FILE, or --score FILE"
 GONE = {
     "--only": HALVES,
@@ -30,7 +29,7 @@ GONE = {
     "--fresh-baseline": "give the file to --score, beside the one of the first answers",
     "--fresh-candidate": "give the file to --score, beside the one of the first answers",
     "--base": "the baseline's commit is that of its stored run, which --baseline names by results, label or hash",
-    "--let-go": IN_FILE,
+    "--let-go": "name the case in main's suite file, as in `let_go: [CASE]`",
     "--confirm": "`suite compare` decides by the plain rule",
     "--seed": "every run resamples with the same one",
     "--commit": "it is that of the candidate's checkout",
@@ -38,17 +37,9 @@ GONE = {
 """Options of earlier releases of `suite run`, and what does their work."""
 
 
-def without(gone: Mapping[str, str]) -> type[TyperCommand]:
+def without(gone: Mapping[str, str]) -> type[FramedCommand]:
     """A command that refuses these options by name."""
-
-    class Command(TyperCommand):
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            for name in (word.partition("=")[0] for word in args):
-                if name in gone:
-                    raise Failure(f"{name}: this option is gone; {gone[name]}")
-            return super().parse_args(ctx, args)
-
-    return Command
+    return type("Command", (FramedCommand,), {"gone": gone})
 
 
 def register(app: typer.Typer) -> None:
@@ -60,7 +51,7 @@ def suite() -> None:
     """The offline pipeline: runs of a suite of cases, and what they say of a candidate."""
 
 
-group.command("compare", cls=without({"--let-go": f"{IN_FILE}, and give --suite"}))(callback(compare))
+group.command("compare", cls=without(gone_options(compare)))(callback(compare))
 
 
 @group.command("run", cls=without(GONE))

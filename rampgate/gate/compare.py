@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from rampgate.command import Context, Document, command, read_tree, read_registry
+from rampgate.command import Context, Document, command, read_registry, read_tree
 from rampgate.console import Failure, run
 from rampgate.gate.report import compare_report
 

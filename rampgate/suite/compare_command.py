@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rampgate.suite.compare import Options
     from rampgate.suite.opened import Opened
     from rampgate.suite.runs.stored import StoredRun
+
+
+LET_GO: Final = "name the case in main's suite file, as in `let_go: [CASE]`, and give --suite"
 
 
 class Comparison(Document):
@@ -36,7 +39,7 @@ def _report(told: Comparison) -> Report:
     return comparison_report(told, told.name, told.traces)
 
 
-@command(_report, flags="configs format")
+@command(_report, flags="configs format", gone={"--let-go": LET_GO})
 def compare(
     context: Context,
     baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from evalcore.gates.golden import OF_ANSWERS, Failed, StoredAnswer
+from evalcore.gates.golden import OF_ANSWERS, Failed
 from evalcore.suite.pairwise.question import pair_judge
 from rampgate.cli import app
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.gullible import Gullible
 from rampgate.local.model.server import Running
+from rampgate.suite.runs.pairs import StoredAnswer
 from rampgate.suite.suite_files import SuiteCase
 from schemas.judges import Variables
 from tests.unit.evalcore.registry.built_judges import judge

@@ -140,9 +140,9 @@ def test_no_answer_of_a_file_is_reused_by_another_run(folder: Path) -> None:
 def test_an_option_of_an_earlier_release_is_refused_by_name_with_what_does_its_work(folder: Path) -> None:
     path = written(folder, CASES)
     for words, said in (
-        (("--only", "generate"), "--only: this option is gone; give --generate FILE, or --score FILE"),
-        (("--base=main",), "--base: this option is gone; the baseline's commit is that of its stored run"),
-        (("--let-go", "c0"), "--let-go: this option is gone; name the case in main's suite file"),
+        (("--only", "generate"), "--only: is no option any more; give --generate FILE, or --score FILE"),
+        (("--base=main",), "--base: is no option any more; the baseline's commit is that of its stored run"),
+        (("--let-go", "c0"), "--let-go: is no option any more; name the case in main's suite file"),
     ):
         assert said in refused(path, *words)
 
