@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rampgate.suite.compare import Options
     from rampgate.suite.opened import Opened
     from rampgate.suite.runs.stored import StoredRun
+
+
+LET_GO: Final = "name the case in main's suite file, as in `let_go: [CASE]`, and give --suite"
 
 
 class Comparison(Document):
@@ -36,7 +39,7 @@ def _report(told: Comparison) -> Report:
     return comparison_report(told, told.name, told.traces)
 
 
-@command(_report, flags="configs format")
+@command(_report, flags="configs format", gone={"--let-go": LET_GO})
 def compare(
     context: Context,
     baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
@@ -61,9 +64,6 @@ def compare(
         Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
     ] = None,
     seed: Annotated[int, Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
-    let_go: Annotated[
-        list[str] | None, Option(metavar="CASE", help="a case of safety that may be missing or changed; once or more")
-    ] = None,
 ) -> Comparison:
     """Compare a candidate's results with the baseline's, case by case, and decide by the plain rule.
 
@@ -80,10 +80,9 @@ def compare(
     from rampgate.suite.report.traces import stored_traces
 
     older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
-    let = tuple(let_go or ())
     if suite is not None:
         opened = open_suite(suite, context.given["configs"], store)
-        how, name = _of_suite(opened, older, newer, seed, let)
+        how, name = _of_suite(opened, older, newer, seed)
         how = replace(
             how,
             score=score or how.score,
@@ -96,15 +95,13 @@ def compare(
         raise Failure("name both files, baseline and candidate, or the suite whose stored runs are meant, --suite")
     else:
         one, other = Path(older), Path(newer)
-        how = Options(one, other, score, scale, tuple(safety or ()), safe_at, seed, let_go=let)
+        how = Options(one, other, score, scale, tuple(safety or ()), safe_at, seed)
         place, name = place_of(store, other.parent / STORE, context.settings), f"{other.name} against {one.name}"
     told = document(compared_files(how))
     return Comparison(told, name, stored_traces(told, place, context.reports))
 
 
-def _of_suite(
-    opened: Opened, baseline: str | None, candidate: str, seed: int, let_go: tuple[str, ...]
-) -> tuple[Options, str]:
+def _of_suite(opened: Opened, baseline: str | None, candidate: str, seed: int) -> tuple[Options, str]:
     """How the suite has these runs compared, main's last that passed for no `baseline`, and what both are called."""
     from agents.ports import Unavailable
     from rampgate.suite.runs.named import named_run
@@ -122,7 +119,7 @@ def _of_suite(
         one, older = named_run(MAIN if baseline is None else baseline, store, name, opened.home, smoke=smoke)
     finally:
         store.close()
-    how = comparison_of(opened.suite, opened.judges, one, other, seed, let_go, smoke=smoke)
+    how = comparison_of(opened.suite, opened.judges, one, other, seed, smoke=smoke)
     return how, f"{_said(other, newer, now)} against {_said(one, older, now)}"
 
 

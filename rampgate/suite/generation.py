@@ -69,15 +69,6 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Known:
-    """A wanted sample, the key under which its answer is kept, and the answer where it is."""
-
-    wanted: Wanted
-    key: str
-    held: Generated | None
-
-
-@dataclass(frozen=True)
 class Generator:
     """`configuration` is the hash of all parts of the candidate; `places` is how many cases it is asked at once.
     Without `answers` none is kept, since nothing would tell that other code answers by now.
@@ -93,30 +84,30 @@ class Generator:
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     tracing: Tracing | None = None
 
-    async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
+    async def kept(self, wanted: Sequence[Wanted]) -> list[Generated | None]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
-        keys = [key_of(self.configuration, one) for one in wanted]
-        held: list[bytes | None] = [None] * len(keys)
-        if self.answers is not None:
-            with suppress(Unavailable):
-                held = await self.answers.get_many(keys)
-        known = [Known(one, key, _read(one, value)) for one, key, value in zip(wanted, keys, held, strict=True)]
-        if used := [one.held.trace for one in known if one.held is not None and one.held.trace]:
+        if self.answers is None:
+            return [None] * len(wanted)
+        try:
+            held = await self.answers.get_many([key_of(self.configuration, one) for one in wanted])
+        except Unavailable:
+            return [None] * len(wanted)
+        kept = [_read(one, value) for one, value in zip(wanted, held, strict=True)]
+        if used := [one.trace for one in kept if one is not None and one.trace]:
             with suppress(Unavailable):
                 await self.traces.use(used)  # no answer outlives its trace
-        return known
+        return kept
 
-    async def one(self, known: Known) -> Generated:
-        """What the candidate answered, now where that is not kept."""
-        found = known.held
+    async def one(self, wanted: Wanted, found: Generated | None) -> Generated:
+        """What the candidate answered, now where nothing that was kept is `found`."""
         if found is None:
             async with self.room:
-                answer, latency = await self._asked(known.wanted.case)
+                answer, latency = await self._asked(wanted.case)
                 if not isinstance(answer, Failed) and says_nothing(answer):
                     answer = Failed(NO_ANSWER)
-                found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
+                found = Generated(wanted.case_id, wanted.sample, answer, latency)
                 if not isinstance(answer, Failed):
-                    found = await self._keep(known.wanted, known.key, found, answer)
+                    found = await self._keep(wanted, found, answer)
         self.told(found)
         return found
 
@@ -142,7 +133,7 @@ class Generator:
             answer = Failed(f"the candidate's answer {TOO_DEEP}")
         return answer, latency if not isinstance(answer, Left) else None
 
-    async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
+    async def _keep(self, wanted: Wanted, found: Generated, answer: Mapping[str, Any]) -> Generated:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""
         name, trace = trace_of(wanted, answer, found.latency_ms)
         record = orjson.dumps({"answer": answer, "latency_ms": found.latency_ms, "trace": name})
@@ -150,7 +141,7 @@ class Generator:
         with suppress(Unavailable):
             await self.traces.put(name, trace)
             if self.answers is not None:
-                earlier = _read(wanted, await self.answers.put(key, record))
+                earlier = _read(wanted, await self.answers.put(key_of(self.configuration, wanted), record))
         return earlier or Generated(wanted.case_id, wanted.sample, answer, found.latency_ms, name)
 
 

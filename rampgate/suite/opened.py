@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
-from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
-from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.scoring import Rubric
-from rampgate.suite.suite_files import Suite, read_suite
+from rampgate.suite.suite_files import Placed, Suite, read_suite
 from schemas.checks.suite import SuiteFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalcore.registry.registry import Registry
 
 FOLDER: Final = ".rampgate"
 """Beside the suite's file: its store, and results without another place."""
@@ -54,16 +55,31 @@ def open_suite(
     taken from. Raises Failure."""
     settings = load_settings({"configs": configs})
     try:
-        suite = read_suite(path, partial(dataset_cases, settings), proposed)
+        suite = suite_in(settings, path, proposed)
     except BadFile as error:
         raise Failure(str(error)) from error
     asked = suite.file.judges or suite.file.pairwise
-    registry = registry_of(settings, suite.file.vertical) if asked and judged else None
+    registry = None
+    if asked and judged:
+        from rampgate.ci_gate.asked import registry_of
+
+        registry = registry_of(settings, suite.file.vertical)
     judges = _judges(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = path.parent / FOLDER
     place = place_of(store, home / STORE, settings)
     return Opened(settings, suite, judges, rubric, _comparing(suite.file, registry), home, place)
+
+
+def suite_in(settings: Settings, path: Path, proposed: Path | None = None) -> Suite:
+    """Returns the suite, with its cases from Opik where they are a dataset. Raises BadFile and Failure."""
+
+    def fetched(file: SuiteFile) -> Iterable[Placed]:
+        from rampgate.suite.dataset_cases import dataset_cases
+
+        return dataset_cases(settings, file)
+
+    return read_suite(path, fetched, proposed)
 
 
 def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:

@@ -6,8 +6,8 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
@@ -18,40 +18,81 @@ import orjson
 
 from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
+from evalcore.suite.comparison import SEED
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.files import replacing
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
-from rampgate.report.console import show
-from rampgate.report.files import check_paths, write_all
-from rampgate.report.github import workflow_commands
-from rampgate.report.model import Report
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
 from rampgate.suite.compare import NothingInCommon, compared_files, refuse_same
 from rampgate.suite.compared import Compared
-from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.fresh.answering import answered_anew
-from rampgate.suite.fresh.confirmation import Confirming, confirm
-from rampgate.suite.fresh.request import remove_again
-from rampgate.suite.fresh.sources import AskedElsewhere, Fresh, FromFiles, asked_here
-from rampgate.suite.opened import Opened, open_suite
+from rampgate.suite.opened import Opened, open_suite, suite_in
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
-from rampgate.suite.report.runs import run_report
-from rampgate.suite.runs.answer_files import Head, answers_written
+from rampgate.suite.runs.answer_files import Head, files_by_request, read_answers, write_answers
 from rampgate.suite.runs.base_folder import commit_here
 from rampgate.suite.runs.baseline import PASSED, Baseline, baseline_of, by_same_judges, keep_run, verdict_of
+from rampgate.suite.runs.confirmation import (
+    Confirming,
+    confirm,
+    fresh_session,
+    head_of_side,
+    read_request,
+    request_file,
+    side_here,
+)
 from rampgate.suite.runs.named import check_label
-from rampgate.suite.runs.only import Only
-from rampgate.suite.runs.options import Options, check_halves
 from rampgate.suite.runs.pairs import JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of, score_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
 from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import Rubric, ScoredSample
-from rampgate.suite.suite_files import Suite, read_suite
+from rampgate.suite.suite_files import Suite
+from schemas.checks.suite_again import Side
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, under their own names."""
+
+    suite: Path
+    smoke: bool = False
+    baseline: str | None = None
+    out: Path | None = None
+    store: str | None = None
+    generate: Path | None = None
+    score: tuple[Path, ...] = ()
+    cases: Path | None = None
+    plan: bool = False
+    max_cost: float | None = None
+    label: str = ""
+    first_run: bool = False
+    canary: Path | None = None
+    proposed: Path | None = None
+    configs: Path | None = None
+    reports: tuple[Path, ...] = ()
+    format: Format = Format.TEXT
+    as_json: bool = False
+
+    def check(self) -> None:
+        """Raises Failure for options that do not go together, and for a file that is none: who reads a pipe may wait
+        for ever, and who writes one would have a file there."""
+        if self.generate is not None and self.score:
+            raise Failure("--generate and --score are the halves of a run: give one of them")
+        if self.cases is not None and self.generate is None:
+            raise Failure("--cases goes with --generate: it says what is answered again")
+        named = {"--out": self.out, "--generate": self.generate, "--cases": self.cases}
+        for option, path in (*named.items(), *(("--score", one) for one in self.score)):
+            if path is not None and path.exists() and not path.is_file():
+                raise Failure(f"{option} {path}: is no regular file; name one, or a new one")
+        if self.reports:
+            from rampgate.report.files import check_paths
+
+            check_paths(self.reports)
+        check_path(self.canary)
+        check_label(self.label)
 
 
 @dataclass(frozen=True)
@@ -78,28 +119,34 @@ class Running:
             raise Failure(str(error)) from error
         return tell_plan({**self.head, **told}, as_json=self.options.as_json)
 
-    def generate(self, answers: Path) -> int:
-        """Has the candidate answer, or one side anew what is to be confirmed, into a file. Raises Failure."""
-        options, suite = self.options, self.opened.suite
-        if options.again is not None and options.side is not None:
-            told = answered_anew(
-                options.suite, self.session, options.again, options.side, answers, self._reading, self.spend
-            )
-        else:
-            found = run(partial(self.session.generate, self.spend))
-            told = {**self.head, **answers_written(answers, Head(suite.configuration), found, self.spend)}
+    def generate(self, file: Path) -> int:
+        """Has the candidate answer, or the side that is here answer again what is requested, into a file. Raises
+        Failure."""
+        options, session, told = self.options, self.session, dict(self.head)
+        head = Head(configuration=session.suite.configuration)
+        if options.cases is not None:
+            again = read_request(options.cases, session.suite, options.suite)
+            side = side_here(options.cases, again, session.suite, told["commit"], proposed=options.proposed is not None)
+            session, head = fresh_session(session, again), head_of_side(again, side)
+            told |= head_of(session.suite, smoke=False) | {"set": again.set, "side": str(side), "after": again.after}
+        found = run(partial(session.answers, self.spend))
+        told |= write_answers(file, head, session.keys(), found, self.spend)
         return tell_answers(told, as_json=options.as_json)
 
     def score(self) -> dict[str, Any]:
-        """Has the answers made, or takes those given, scores them and holds them against a baseline. Keeps the run and
+        """Has the answers made, or takes those given, scores them and compares them with a baseline. Keeps the run and
         returns its document. Raises Failure."""
         options, opened, session, spend, out = self.options, self.opened, self.session, self.spend, self.out
         baseline = self._baseline()
+        answers, fresh = None, None
         try:
-            answers = options.answers
-            samples = run(partial(session.run, spend) if answers is None else partial(session.score, answers, spend))
+            if options.score:
+                file, fresh = files_by_request(options.score)
+                head = Head(configuration=opened.suite.configuration)
+                answers = read_answers(file, head, session.keys())
         except BadFile as error:
             raise Failure(str(error)) from error
+        samples = run(partial(session.score, spend, answers))
         results = _written(out, samples, opened.rubric)
         pairs: dict[str, JudgePairs] = {}
         if baseline is not None:
@@ -112,113 +159,96 @@ class Running:
         told["pairwise"] = {name: one.told() for name, one in pairs.items()}
         compared = None
         if baseline is not None:
-            baseline, compared = self._compared(baseline, incomplete=told["left"] is not None)
+            baseline, compared = self._compared(baseline, fresh, incomplete=told["left"] is not None)
             told |= found_of(samples, spend, *left)
         told |= {
             "baseline": baseline.told(self.began) if baseline is not None else None,
             "comparison": document(compared) if compared is not None else None,
-            "again": _again(options, compared),
+            "again": _again(out, compared),
             "dropped_parts": _dropped(opened.suite, baseline),
         }
         first = options.first_run or options.label == MAIN
         told["verdict"] = verdict_of(told, samples, opened.suite.file.score, opened.judges, first=first)
-        keep_run(
-            self.store, told, opened.judges, results, options.label, self.began, baseline, options.only or ""
-        )  # fmt: skip
+        half = "score" if options.score else ""
+        keep_run(self.store, told, opened.judges, results, options.label, self.began, baseline, half)
         told["store_failures"] = self.store.failures[:1]
         judges = [judge.id for judge in opened.judges]
         told["canary_plan"] = canary_plan(told, opened.suite.file.vertical, judges, self.began)
         return told
 
-    def _compared(self, baseline: Baseline, *, incomplete: bool) -> tuple[Baseline | None, Compared | None]:
-        """The comparison, after fresh samples of what tripped; without a baseline where main asks all else by now."""
+    def _compared(
+        self, baseline: Baseline, fresh: Mapping[Side, Path] | None, *, incomplete: bool
+    ) -> tuple[Baseline | None, Compared | None]:
+        """The comparison, after fresh samples of what fell; without a baseline where main asks all else by now. A run
+        that is incomplete passes by none."""
         options, opened = self.options, self.opened
-        how = comparison_of(
-            opened.suite, opened.judges, baseline.file, self.out, options.seed, options.let_go, smoke=options.smoke
-        )
+        how = comparison_of(opened.suite, opened.judges, baseline.file, self.out, SEED, smoke=options.smoke)
         try:
             compared = compared_files(how)
         except NothingInCommon as error:
-            if baseline.stored is None:
+            if options.baseline is not None:
                 raise
             if options.label != MAIN:
-                raise Failure(f"{error}: all cases are others than main's; run main anew (--label main)") from error
-            return None, None  # what main asks by now is what later runs are held against
-        if not options.confirm:
-            return baseline, compared
+                raise Failure(f"{error}: all cases are others than main's; run main again (--label main)") from error
+            return None, None  # what main asks by now is what later runs are compared with
+        if incomplete:
+            return baseline, replace(compared, unconfirmed="the run is incomplete, and the next one resumes it")
         made = Confirming(
-            options.suite, self.session, self.head["commit"], baseline, options.base, self.out, self._reading,
-            partial(line_of, rubric=opened.rubric), _source(options, incomplete=incomplete),
+            options.suite, self.session, self.head["commit"], baseline, self.out, partial(suite_in, opened.settings),
+            partial(line_of, rubric=opened.rubric), fresh,
         )  # fmt: skip
-        return baseline, confirm(made, compared, how, self.spend)
+        return baseline, confirm(made, compared, self.spend)
 
     def _baseline(self) -> Baseline | None:
         options, name = self.options, self.opened.suite.file.suite
         blind = bool(self.opened.judges) and self.opened.settings.model_url is None
-        return baseline_of(
+        found = baseline_of(
             options.baseline, self.store, name, self.out.parent, options.label, smoke=options.smoke, blind=blind
         )
-
-    @property
-    def _reading(self) -> Callable[[Path], Suite]:
-        return partial(read_suite, fetched=partial(dataset_cases, self.opened.settings))
+        if found is not None:
+            refuse_same(found.file, self.out)
+        return found
 
 
 def run_suite(options: Options) -> int:
     """Run, write the results, tell the verdict, and return the exit code. Raises Failure."""
     began = datetime.now(UTC)
     configure_logs("error", "console")
-    check_paths(options.reports)
-    check_path(options.canary)
-    check_label(options.label)
-    check_halves(options)
-    judged = options.only is not Only.GENERATE
-    opened = open_suite(options.suite, options.configs, options.store, options.proposed, judged=judged)
+    options.check()
+    opened = open_suite(
+        options.suite, options.configs, options.store, options.proposed, judged=options.generate is None
+    )
     settings, suite = opened.settings, opened.suite
     out = options.out or opened.results_file(smoke=options.smoke)
-    if options.baseline is not None:
-        refuse_same(options.baseline, out)
-    if options.only is Only.SCORE:
-        remove_again(options.again)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        if options.score:
+            request_file(out).unlink(missing_ok=True)  # an earlier run's: what is there is to be answered
         store = opened.place.opened()
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
     session = Session(settings, suite, options.smoke, opened.rubric, store, comparing=opened.comparing)
     spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
-    commit = options.commit if options.commit is not None else commit_here(suite.folder)
-    head = head_of(suite, smoke=options.smoke) | {"commit": commit}
+    head = head_of(suite, smoke=options.smoke) | {"commit": commit_here(suite.folder)}
     running = Running(options, opened, store, session, spend, out, head, began)
     try:
         if options.plan:
             return running.plan()
-        if options.only is Only.GENERATE and options.answers is not None:
-            return running.generate(options.answers)
+        if options.generate is not None:
+            return running.generate(options.generate)
         told = running.score()
     finally:
         store.close()
     write_plan(options.canary, told["canary_plan"])
-    score, scale, _ = score_of(suite, opened.judges)
-    report = run_report(options.reports, told, out, opened.place, score, scale)
-    write_all(options.reports, report, told)
-    return _tell(told, report, options, spend)
+    return _tell(told, options, opened, out, spend)
 
 
-def _source(options: Options, *, incomplete: bool) -> Fresh:
-    """Where fresh samples come from. A run that is incomplete passes by none, and asks for none elsewhere."""
-    if options.answers is None:
-        return asked_here
-    if options.fresh is not None:
-        return FromFiles(*options.fresh)
-    return AskedElsewhere(None if incomplete else options.again)
-
-
-def _again(options: Options, compared: Compared | None) -> dict[str, Any] | None:
-    """What both sides have to answer anew before the verdict is confirmed."""
+def _again(out: Path, compared: Compared | None) -> dict[str, Any] | None:
+    """What both sides have to answer again before the verdict is confirmed."""
     if compared is None or compared.again is None:
         return None
-    return {"file": str(options.again), "cases": len(compared.again.cases), "samples": compared.again.samples}
+    again = compared.again
+    return {"file": str(request_file(out)), "cases": len(again.cases), "samples": again.samples}
 
 
 def _dropped(suite: Suite, baseline: Baseline | None) -> list[str]:
@@ -241,14 +271,24 @@ def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> byte
     return results.getvalue()
 
 
-def _tell(told: Mapping[str, Any], report: Report, options: Options, spend: Spend) -> int:
-    if options.format is Format.GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
-    if options.as_json or options.format is Format.JSON:
+def _tell(told: Mapping[str, Any], options: Options, opened: Opened, out: Path, spend: Spend) -> int:
+    as_json = options.as_json or options.format is Format.JSON
+    if options.reports or options.format is Format.GITHUB or not as_json:
+        from rampgate.report.console import show
+        from rampgate.report.files import write_all
+        from rampgate.report.github import workflow_commands
+        from rampgate.suite.report.runs import run_report
+
+        score, scale, _ = score_of(opened.suite, opened.judges)
+        report = run_report(options.reports, told, out, opened.place, score, scale)
+        write_all(options.reports, report, told)
+        if options.format is Format.GITHUB:
+            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
+        if not as_json:
+            show_run(told, cost(spend))
+            show(report)
+    if as_json:
         print_json(told)
-    else:
-        show_run(told, cost(spend))
-        show(report)
     for failure in told["store_failures"]:
         sys.stderr.write(f"{failure}; what was asked is not kept, and the next run asks it again\n")
-    return 0 if told["verdict"] in PASSED else 1
+    return 0 if told["verdict"] in PASSED and told["again"] is None else 1

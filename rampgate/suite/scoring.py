@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -24,7 +24,10 @@ from schemas.checks.suite_results import NOT_APPLICABLE
 
 Numbered = tuple[SuiteCase, int]
 """A case, and the number of a sample of it."""
-Asking = Callable[[Sequence[Numbered]], Awaitable[Sequence[Callable[[], Awaitable[Generated]]]]]
+Place = tuple[str, int]
+"""A case's id, and the number of a sample of it."""
+Answering = Callable[[], Coroutine[Any, Any, Generated]]
+Asking = Callable[[Sequence[Numbered]], Coroutine[Any, Any, Sequence[Answering]]]
 """Gets ready what gives the answers to some samples."""
 PORTION: Final = 128
 """Samples."""
@@ -101,14 +104,14 @@ class Rubric:
     async def _score(
         self,
         wanted: Sequence[Numbered],
-        asked: Sequence[Callable[[], Awaitable[Generated]]],
+        asked: Sequence[Answering],
         scorer: Scorer | None,
         spend: Spend,
         breaker: CircuitBreaker | None,
     ) -> list[ScoredSample]:
         there: dict[str, ScoredSample] = {}
 
-        async def later(name: str, case: SuiteCase, generate: Callable[[], Awaitable[Generated]]) -> Item:
+        async def later(name: str, case: SuiteCase, generate: Answering) -> Item:
             generated = await generate()
             there[name] = ScoredSample(case, generated)
             return replace(with_output(case.row, generated.answer, self.schema), id=name)

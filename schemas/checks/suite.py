@@ -143,6 +143,8 @@ class SuiteFile(FileModel):
     """The one score that gates look at: a check's name or a judge's id."""
     safety: Names = ()
     """Slices in which no case may fail that never failed before."""
+    let_go: Names = ()
+    """Cases of safety that may be missing, or ask something else than the baseline's."""
     safe_at: Number | None = None
     """A case of a safety slice fails below this score. Default: the judge's threshold; of a check, 1."""
     slices: Names = ()

@@ -65,8 +65,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
     """Run main, then each pull request against it. Raises Failure."""
     from rampgate.command import Context
     from rampgate.suite.blame.command import blame as blamed
-    from rampgate.suite.run import run_suite
-    from rampgate.suite.runs.options import Options
+    from rampgate.suite.run import Options, run_suite
 
     home, main, store = folder / "suite", folder / "main.jsonl", str(folder / "store.db")
     suite = home / "suite.yaml"
@@ -78,10 +77,8 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
         raise Failure(str(error)) from error
 
     def ran(out: Path | None, baseline: Path | None) -> dict[str, Any]:
-        options = Options(
-            suite=suite, smoke=False, out=out, store=store, baseline=baseline, seed=SEED, let_go=(), configs=None,
-            as_json=True, first_run=baseline is None,
-        )  # fmt: skip
+        named = str(baseline) if baseline is not None else None
+        options = Options(suite, out=out, store=store, baseline=named, as_json=True, first_run=baseline is None)
         return _document(partial(run_suite, options))
 
     before, pulls = ran(main, None), []

@@ -129,7 +129,7 @@ def _blamed(
     if not ran:
         raise Failure("this configuration has no results: `rampgate suite run` first")
     score, scale, _ = score_of(suite, opened.judges)
-    compared = compared_files(comparison_of(suite, opened.judges, baseline, ran[0][0], SEED, (), smoke=smoke))
+    compared = compared_files(comparison_of(suite, opened.judges, baseline, ran[0][0], SEED, smoke=smoke))
     flips = flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
     fell = [one.pair.case_id for one in flips[:MOST]]
     told = {"suite": suite.file.suite, "base": base, "changed": both.changed, "cases": fell, "samples": SAMPLES}
@@ -144,7 +144,7 @@ def _blamed(
     arms: dict[str, Arm] = {}
     for number, (name, parts) in enumerate(reverting.items()):
         arm = with_reverted(Sides(asked, both.baseline), parts, made / f"{number}")
-        samples = run(partial(Session(settings, arm, False, opened.rubric, store, AFTER).run, spend))
+        samples = run(partial(Session(settings, arm, False, opened.rubric, store, AFTER).score, spend))
         if any(isinstance(one.generated.answer, Left) or one.left for one in samples):
             raise Failure(f"no part is named: {spend.spent}; what was answered is kept, and the next call resumes")
         arms[name] = _arm(samples, score, *scale, now=name == NOW)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalcore.gates.golden import CandidateAnswer
-from evalcore.scoring.http_client import HttpClient
 from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
-from rampgate.suite.candidates.command import CommandCandidate
-from rampgate.suite.candidates.entry_point import EntryPointCandidate
 from schemas.checks.suite import Candidate
 from schemas.settings import in_the_clear
-from streams.gates.candidate import CandidateClient, CandidateLimits
+
+if TYPE_CHECKING:
+    from rampgate.suite.candidates.command import CommandCandidate
+    from rampgate.suite.candidates.entry_point import EntryPointCandidate
 
 Asking = Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
 
@@ -33,6 +33,9 @@ async def asking_candidate(
             raise Failure(
                 "candidate.url: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT"
             )
+        from evalcore.scoring.http_client import HttpClient
+        from streams.gates.candidate import CandidateClient, CandidateLimits
+
         client = HttpClient(told.at_once, seconds)
         try:
             yield CandidateClient(client, told.url, key, CandidateLimits(told.at_once, seconds), beside).answer
@@ -54,7 +57,11 @@ def _made(
 ) -> CommandCandidate | EntryPointCandidate:
     seconds = float(told.seconds)
     if told.command is not None:
+        from rampgate.suite.candidates.command import CommandCandidate
+
         return CommandCandidate(told.command, folder, told.environment, seconds, beside, told_variables)
+    from rampgate.suite.candidates.entry_point import EntryPointCandidate
+
     # A name is looked for on PATH; a path must hold wherever the process starts.
     python = str(home.absolute() / told.python) if "/" in told.python else told.python
     return EntryPointCandidate(

@@ -9,18 +9,72 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from evalcore.suite.gates import BLOCKING
 from rampgate.console import Failure
-from rampgate.suite.pull_request.documents import SuiteDocument, read_document
 from rampgate.suite.report.outcome import stopped
+from rampgate.suite.told_files import read_told
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 ORDER: Final = tuple(VerdictLevel)
 CONFIGURATION: Final = re.compile(r"[0-9a-f]{64}")
 MOST: Final = 20
 """Reasons of a suite that a gate's verdict repeats."""
+
+
+class Part(BaseModel):
+    """A part of the document of `suite run --json`: what this gate goes by."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class SuiteReason(Part):
+    """Why a run blocks, or warns."""
+
+    code: str
+    message: str
+    slice: str | None = None
+    cases: list[str] = []
+
+
+class SuiteComparison(Part):
+    """How the run stands to its baseline."""
+
+    score: str
+    verdict: Literal["pass", "warn", "fail"]
+    reasons: list[SuiteReason]
+
+
+class SuiteLeft(Part):
+    """What an incomplete run did not ask."""
+
+    why: str
+    answers: int
+    scores: int
+
+
+class SuiteAgainCount(Part):
+    """How much both sides have to answer again before the verdict is confirmed."""
+
+    cases: int
+    samples: int
+
+
+class SuiteDocument(Part):
+    """What other commands go by. `commit` is the one that was judged, empty where nobody named it."""
+
+    suite: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=63)]
+    agent: str
+    configuration: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    commit: Annotated[str, Field(max_length=64)]
+    set: Literal["smoke", "full"]
+    verdict: Literal["pass", "warn", "fail", "incomplete", "unscored", "no_baseline"]
+    left: SuiteLeft | None
+    comparison: SuiteComparison | None
+    again: SuiteAgainCount | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +91,7 @@ def word_of(path: Path, commit: str, version: str | None = None) -> SuiteWord:
     configuration's hash, as in a canary plan, is its configuration, and the run's has to be that one; any other says
     nothing of it."""
     try:
-        run, _ = read_document(path)
+        run, _ = read_told(path, SuiteDocument, "the document of `suite run --json`")
     except Failure as error:
         return _unusable(str(error), {"document": str(path), "verdict": None})
     about = run.model_dump(include={"suite", "agent", "configuration", "commit", "set", "verdict"})

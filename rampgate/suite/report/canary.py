@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from rampgate.console import Failure
 from rampgate.files import replace_file, writing
-from rampgate.report.model import Section
-from schemas.ramp_steps import RampStep
+
+if TYPE_CHECKING:
+    from rampgate.report.model import Section
 
 STEPS: Final = (5, 25, 100)
 """Percent of users, one step after the other: the first asks pre_ramp, the last pre_full."""
@@ -31,6 +32,8 @@ def canary_plan(
     """
     if told["verdict"] not in PASSED or told["set"] != "full" or told["comparison"] is None:
         return None
+    from schemas.ramp_steps import RampStep
+
     version = told["configuration"]
     experiment = f"{told['agent']}-{version[:12]}"
     found = told["comparison"]
@@ -77,6 +80,8 @@ def write_plan(path: Path | None, plan: Sequence[Mapping[str, Any]] | None) -> N
 
 def canary_section(plan: Sequence[Mapping[str, Any]]) -> Section:
     """What a report says of the plan."""
+    from rampgate.report.model import Section
+
     first = plan[0]
     rows = [[f"{one['from_percent']:g} %", f"{one['to_percent']:g} %", one["request_id"]] for one in plan]
     notes = [

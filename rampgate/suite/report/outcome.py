@@ -12,7 +12,7 @@ from schemas.counting import counted
 RUN: Final = "the run"
 """The test of a run that does not pass."""
 NOT_YET: Final = "not_yet_confirmed"
-"""What tripped is answered anew, and another run decides."""
+"""What fell is answered again, and another run decides."""
 NO_BASELINE: Final = (
     "the store has no run of main that passed: is it the one that main's runs are kept in? Run main (--label main), "
     "name a file of results (--baseline), or give --first-run where main does not have this suite yet"
@@ -65,7 +65,7 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
         )
     if (again := run.get("again")) is not None:
         many = f"{again['cases']:,} cases {again['samples']} times each"
-        return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} anew, and these answers decide")
+        return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} again, and these answers decide")
     if run.get("verdict") == "unscored":
         return Stopped("judge_unavailable", "the score that decides is missing somewhere")
     if run.get("verdict") == "no_baseline":

@@ -4,16 +4,14 @@ The file is the candidate's word, and believed as little: the reading job itself
 of which configuration by the bytes of the parts that it has, and looks each answer up by the hash of these. An answer
 can so be nothing but what the candidate says to that case. What is not there is the agent's error, the worst value;
 what was not asked for, or stands there twice, refuses the file. Nothing of it becomes an answer that other runs reuse.
-Of fresh answers the first line also says whose they are and after which number they come.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,26 +22,23 @@ from evalcore.scoring.items import says_nothing
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.files import replacing
-from rampgate.suite.generation import Generated, Known, Left
+from rampgate.suite.generation import Generated, Left
+from rampgate.suite.scoring import Place
+from schemas.checks.suite_again import Side
 
 NOT_THERE = "the file of answers has none to this case"
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-@dataclass(frozen=True)
-class Head:
-    """Whose answers a file has, by the hash of the parts. Of fresh ones also which side's, of which commit, and after
-    which number they come."""
+class Head(BaseModel):
+    """The first line: whose answers follow, by the hash of the parts. Those that answer a request for fresh samples
+    have its hash."""
 
-    configuration: str
-    side: str = ""
-    commit: str = ""
-    after: int = 0
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-ORDINARY: Final = Head("")
-FRESH: Final = ("side", "commit", "after")
-Place = tuple[str, int]
-"""A case's id and a sample's number."""
+    configuration: Hash
+    side: Side = Side.CANDIDATE
+    request: Hash | None = None
 
 
 class AnswerLine(BaseModel):
@@ -51,7 +46,7 @@ class AnswerLine(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    key: Hash
     case_id: str
     sample: int
     answer: dict[str, Any] | None = None
@@ -59,106 +54,106 @@ class AnswerLine(BaseModel):
     latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-def answers_written(path: Path, head: Head, found: Sequence[tuple[Known, Generated]], spend: Spend) -> dict[str, Any]:
-    """Writes the file and tells what is in it. Raises Failure."""
-    given = [one for _, one in found]
-    left = sum(isinstance(one.answer, Left) for one in given)
-    return {
-        "answers": {
-            "asked": sum(not one.kept for one in given) - left,
-            "kept": sum(one.kept for one in given),
-            "failed": sum(isinstance(one.answer, Failed) for one in given) - left,
-        },
-        "left": {"why": spend.spent, "answers": left} if left else None,
-        "file": str(path),
-        "sha256": write_answers(path, head, found),
-    }
+Line = TypeVar("Line", bound=BaseModel)
 
 
-def write_answers(path: Path, head: Head, found: Iterable[tuple[Known, Generated]]) -> str:
-    """Write the file; returns its hash. What was not asked is left out. Raises Failure."""
+def write_answers(
+    path: Path, head: Head, keys: Mapping[Place, str], found: Sequence[Generated], spend: Spend
+) -> dict[str, Any]:
+    """Write the file, without what was not asked; returns what is in it, with its hash. Raises Failure."""
+    left = sum(isinstance(one.answer, Left) for one in found)
     hashed = hashlib.sha256()
     try:
         with replacing(path) as file:
-            for line in _lines(head, found):
+            for line in _lines(head, keys, found):
                 hashed.update(line)
                 file.write(line)
     except OSError as error:
         raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
-    return hashed.hexdigest()
+    return {
+        "answers": {
+            "asked": sum(not one.kept for one in found) - left,
+            "kept": sum(one.kept for one in found),
+            "failed": sum(isinstance(one.answer, Failed) for one in found) - left,
+        },
+        "left": {"why": spend.spent, "answers": left} if left else None,
+        "file": str(path),
+        "sha256": hashed.hexdigest(),
+    }
 
 
-def _lines(head: Head, found: Iterable[tuple[Known, Generated]]) -> Iterable[bytes]:
-    yield orjson.dumps({name: told for name, told in asdict(head).items() if told}, option=orjson.OPT_APPEND_NEWLINE)
-    for known, one in found:
+def _lines(head: Head, keys: Mapping[Place, str], found: Iterable[Generated]) -> Iterable[bytes]:
+    yield orjson.dumps(head.model_dump(mode="json", exclude_none=True), option=orjson.OPT_APPEND_NEWLINE)
+    for one in found:
         if isinstance(one.answer, Left):
             continue
         said = {"error": one.answer.why} if isinstance(one.answer, Failed) else {"answer": one.answer}
-        told = {"key": known.key, "case_id": one.case_id, "sample": one.sample, "latency_ms": one.latency_ms, **said}
+        about = {"case_id": one.case_id, "sample": one.sample, "latency_ms": one.latency_ms}
+        told = {"key": keys[one.case_id, one.sample], **about, **said}
         yield orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def read_answers(path: Path, head: Head, wanted: Iterable[Known]) -> dict[Place, Generated]:
-    """Returns the answers that are there of those that are wanted. Raises BadFile."""
-    known = {_place(one): one.key for one in wanted}
+def files_by_request(paths: Iterable[Path]) -> tuple[Path, dict[Side, Path]]:
+    """Returns the file of the first answers, and those that answer a request for fresh samples by their side. Raises
+    BadFile, also for two that say the same of themselves."""
+    found: dict[Side | None, Path] = {}
+    for path in paths:
+        _, told = next(iter(lines(path)), (0, {}))
+        head = _parsed(path, 1, told, Head)
+        of = head.side if head.request is not None else None
+        if of in found:
+            said = f"fresh answers of the {of}" if of is not None else "first answers"
+            raise BadFile(f"{path}:1: it has {said}, and so has {found[of]}; give --score one file of each")
+        found[of] = path
+    if None not in found:
+        raise BadFile(f"{next(iter(found.values()))}:1: no file has the first answers; give --score that one, too")
+    first = found.pop(None)
+    return first, {side: path for side, path in found.items() if side is not None}
+
+
+def read_answers(path: Path, head: Head, keys: Mapping[Place, str], *, whole: bool = False) -> dict[Place, Generated]:
+    """Returns the answer to each sample that is wanted. One that is not there is the agent's error, or where the file
+    has to be `whole`, refuses it. Raises BadFile."""
     found: dict[Place, Generated] = {}
     rows = iter(lines(path))
     _, told = next(rows, (0, {}))
-    _check_head(path, head, told)
+    _check_head(path, head, _parsed(path, 1, told, Head))
     for number, row in rows:
-        line = _parsed(path, number, row)
+        line = _parsed(path, number, row, AnswerLine)
         place = (line.case_id, line.sample)
-        if known.get(place) != line.key:
+        if keys.get(place) != line.key:
             raise BadFile(f"{path}:{number}: key: it is not that of sample {line.sample} of {line.case_id[:80]!r} here")
         if place in found:
             raise BadFile(f"{path}:{number}: key: sample {line.sample} of {line.case_id[:80]!r} stands there twice")
+        if (line.answer is None) == (line.error is None) or (line.answer is not None and says_nothing(line.answer)):
+            raise BadFile(f"{path}:{number}: answer: a line has one with an output, or an error that says why not")
         answer = line.answer if line.answer is not None else Failed(line.error or "no reason given")
         found[place] = Generated(line.case_id, line.sample, answer, line.latency_ms)
-    return found
-
-
-def given_answers(path: Path, head: Head, wanted: Sequence[Known], *, whole: bool = False) -> list[Generated]:
-    """The answer to each that is wanted. One that is not there is the agent's error, or where the file has to be
-    `whole`, refuses it. Raises BadFile."""
-    found = read_answers(path, head, wanted)
-    missing = [one.wanted for one in wanted if _place(one) not in found]
+    missing = [place for place in keys if place not in found]
     if missing and whole:
-        first = missing[0]
+        case, sample = missing[0]
+        many = f"{len(missing):,} of {len(keys):,} answers are missing"
+        raise BadFile(f"{path}: {many}, the first is sample {sample} of {case[:80]!r}")
+    return found | {place: Generated(*place, Failed(NOT_THERE)) for place in missing}
+
+
+def _check_head(path: Path, head: Head, told: Head) -> None:
+    if told.configuration != head.configuration:
         raise BadFile(
-            f"{path}: {len(missing):,} of {len(wanted):,} answers are missing, the first is sample {first.sample} of "
-            f"{first.case_id[:80]!r}"
+            f"{path}:1: configuration: the answers are of {told.configuration!r}, and the {head.side}'s parts make "
+            f"{head.configuration!r}; have this one answer with `--generate`"
         )
-    absent = {(one.case_id, one.sample): Generated(one.case_id, one.sample, Failed(NOT_THERE)) for one in missing}
-    return [(found | absent)[_place(one)] for one in wanted]
-
-
-def _place(known: Known) -> Place:
-    return known.wanted.case_id, known.wanted.sample
-
-
-def _check_head(path: Path, head: Head, told: Mapping[str, Any]) -> None:
-    if told.get("configuration") != head.configuration:
+    if told != head:
         raise BadFile(
-            f"{path}:1: configuration: the answers are of {str(told.get('configuration'))[:80]!r}, and the "
-            f"{head.side or 'candidate'}'s parts here make {head.configuration!r}; have this one answer with "
-            "`--only generate`"
+            f"{path}:1: request: it answers another request than that of these results; fresh answers are made with "
+            "the file that `--score` writes of the same results"
         )
-    for name in FRESH:
-        said, expected = told.get(name, getattr(ORDINARY, name)), getattr(head, name)
-        if said != expected:
-            raise BadFile(
-                f"{path}:1: {name}: it is {str(said)[:80]!r} and not {expected!r}; fresh answers are made with the "
-                "file that --again writes of the same results"
-            )
 
 
-def _parsed(path: Path, number: int, row: Mapping[str, Any]) -> AnswerLine:
+def _parsed(path: Path, number: int, row: Mapping[str, Any], model: type[Line]) -> Line:
     try:
-        line = AnswerLine.model_validate(row)
+        return model.model_validate(row)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part)[:80] for part in first["loc"]) or "line"
         raise BadFile(f"{path}:{number}: {field}: {first['msg']}") from error
-    if (line.answer is None) == (line.error is None) or (line.answer is not None and says_nothing(line.answer)):
-        raise BadFile(f"{path}:{number}: answer: a line has one with an output, or an error that says why not")
-    return line

@@ -19,7 +19,7 @@ from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.forgetting import forget
-from rampgate.suite.runs.named import written
+from rampgate.suite.runs.named import named_run, written
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
@@ -56,13 +56,15 @@ class Baseline:
 
 
 def baseline_of(
-    named: Path | None, store: SealedStore, suite: str, home: Path, label: str, *, smoke: bool, blind: bool = False
+    named: str | None, store: SealedStore, suite: str, home: Path, label: str, *, smoke: bool, blind: bool = False
 ) -> Baseline | None:
-    """The file named, else main's last run in the store that passed, written into `home`; None where there is none.
-    Raises Failure, also where the store has runs and none bears our seal, before anything costs. A run that is labelled
-    main's begins again, and one that is `blind`, since its judges can't be asked, says so by its verdict."""
+    """The run named, else main's last run in the store that passed, written into `home`; None where there is none. A
+    file that has a stored run's results is of that run. Raises Failure, also where the store has runs and none bears
+    our seal, before anything costs. A run that is labelled main's begins again, and one that is `blind`, since its
+    judges can't be asked, says so by its verdict."""
     if named is not None:
-        return Baseline(named)
+        file, stored = named_run(named, store, suite, home, smoke=smoke)
+        return Baseline(file, stored or _of_content(file, store, suite))
     refused = store.refused
     try:
         found = run(partial(StoredRuns(store).last_passed, suite, MAIN, smoke=smoke))
@@ -71,12 +73,22 @@ def baseline_of(
     if found is None and store.refused > refused and label != MAIN and not blind:
         raise Failure(
             f"the store's runs of {suite} have no seal of RAMPGATE_SEAL_KEY, so none can be the baseline: give the key "
-            "that main's run had, name a file of results (--baseline), or run main anew (--label main)"
+            "that main's run had, name a file of results (--baseline), or run main again (--label main)"
         )
     if found is None:
         return None
     stored, results = found
     return Baseline(written(home, stored, results), stored)
+
+
+def _of_content(file: Path, store: SealedStore, suite: str) -> StoredRun | None:
+    """The last stored run with these results, of a known commit if there is one."""
+    try:
+        wanted = hash_of(file.read_bytes())
+        same = [one for one in run(partial(StoredRuns(store).of, suite)) if one.results == wanted]
+    except (OSError, Unavailable):
+        return None
+    return next(iter(sorted(same, key=lambda one: (bool(one.commit), one.at), reverse=True)), None)
 
 
 def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: Path) -> Baseline:

@@ -6,7 +6,7 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.suite.generation import Generated, KeptValues
 from rampgate.suite.result_files import read_run
-from rampgate.suite.scoring import Numbered, Rubric
+from rampgate.suite.scoring import Answering, Numbered, Place, Rubric
 from rampgate.suite.suite_files import SuiteCase
 
 
@@ -38,55 +38,45 @@ class JudgedAgain:
 async def judged_again(
     path: Path, cases: Sequence[SuiteCase], rubric: Rubric, scorer: Scorer | None, spend: Spend, traces: KeptValues
 ) -> JudgedAgain:
-    """Returns the baseline's lines, those of other versions scored anew. A line of a case that is not in the suite, or
+    """Returns the baseline's lines, those of other versions scored again. A line of a case that is not in the suite, or
     asks something else by now, stays as it is: it is not compared. Raises BadFile, also for a line without the output
     that would have to be judged."""
     known = {case.id: case for case in cases}
-    now = {case.id: (case.question, rubric.versions_of(case)) for case in cases}
-    there = read_run(path).values()
-    if not any(_is_old(case.case_id, case.question, one.versions, now) for case in there for one in case.samples):
-        return JudgedAgain(())
+    read_run(path)  # checks its lines
     found = list(lines(path))
-    old = [
-        number
-        for number, (_, row) in enumerate(found)
-        if _is_old(str(row["case_id"]), row.get("question_hash") or "", row.get("versions") or {}, now)
-    ]
-    for number in old:
-        line, row = found[number]
+    old = [(line, row) for line, row in found if _is_old(row, known.get(str(row["case_id"])), rubric)]
+    for line, row in old:
         if row.get("output") is None and row.get("error") is None:
             why = "its scores are of other versions of the judges" if row.get("versions") else "it names no versions"
-            raise BadFile(f"{path}:{line}: output: there is none to judge again, and {why}; run the baseline anew")
-    held = await stored_traces([found[number][1] for number in old], traces)
-    asked = []
-    for number in old:
-        row = found[number][1]
-        answer = held.get(trace_of_row(row), {}) | {"output": row.get("output")}
-        case = known[str(row["case_id"])]
-        asked.append((case, Generated(case.id, row["sample"], answer, kept=True)))
-    failed = [bool(found[number][1].get("error") is not None) for number in old]
-    answered = [one for one, wrong in zip(asked, failed, strict=True) if not wrong]
-    given = {(one.case_id, one.sample): one for _, one in answered}
+            raise BadFile(f"{path}:{line}: output: there is none to judge again, and {why}; run the baseline again")
+    held = await stored_traces([row for _, row in old], traces)
+    given = {
+        _place(row): Generated(*_place(row), held.get(trace_of_row(row), {}) | {"output": row["output"]}, kept=True)
+        for _, row in old
+        if row.get("error") is None
+    }
 
-    async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
+    async def asking(some: Sequence[Numbered]) -> list[Answering]:
         return [partial(_given, given[case.id, sample]) for case, sample in some]
 
-    scored = iter(await rubric.score([(case, one.sample) for case, one in answered], asking, scorer, spend))
-    rows, left = [dict(row) for _, row in found], 0
-    for number, wrong in zip(old, failed, strict=True):
-        rows[number]["versions"] = now[str(rows[number]["case_id"])][1]
-        if not wrong:
-            made = next(scored)
-            rows[number] |= {"scores": made.scores, "reasons": made.reasons}
-            left += len(made.left)
-    return JudgedAgain(rows, len(answered), left)
+    wanted = [(known[case], sample) for case, sample in given]
+    scored = {(one.case.id, one.generated.sample): one for one in await rubric.score(wanted, asking, scorer, spend)}
+    for _, row in old:
+        row["versions"] = rubric.versions_of(known[str(row["case_id"])])
+        if (made := scored.get(_place(row))) is not None:
+            row |= {"scores": made.scores, "reasons": made.reasons}
+    rows = [row for _, row in found] if old else ()
+    return JudgedAgain(rows, len(given), sum(len(one.left) for one in scored.values()))
 
 
-def _is_old(
-    case_id: str, question: str, versions: Mapping[str, str], now: Mapping[str, tuple[str, Mapping[str, str]]]
-) -> bool:
-    asked, current = now.get(case_id, (None, versions))
-    return asked is not None and question in ("", asked) and versions != current
+def _is_old(row: Mapping[str, Any], case: SuiteCase | None, rubric: Rubric) -> bool:
+    if case is None or (row.get("question_hash") or "") not in ("", case.question):
+        return False
+    return bool((row.get("versions") or {}) != rubric.versions_of(case))
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return str(row["case_id"]), row["sample"]
 
 
 async def _given(one: Generated) -> Generated:

@@ -13,7 +13,7 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.cache import ScoreCache, kept
 from evalcore.scoring.runner import Scorer, evaluate
-from rampgate.suite.generation import Known
+from rampgate.suite.generation import Generated
 from rampgate.suite.runs.stored import StoredRun
 from rampgate.suite.scoring import Rubric
 from rampgate.suite.suite_files import SuiteCase
@@ -23,7 +23,7 @@ LOOKED_AT: Final = 20
 
 
 async def planned(
-    known: Sequence[tuple[SuiteCase, Known]],
+    answers: Sequence[tuple[SuiteCase, Generated | None]],
     rubric: Rubric,
     scorer: Scorer | None,
     scores: ScoreCache,
@@ -34,28 +34,30 @@ async def planned(
     """Returns how many answers and judgements are kept, how many will be asked for, and what that costs by the suite's
     last runs; None where they don't tell. `more` are questions beside those about single answers, by their keys, and
     of `coming` ones the key is not known yet. A judge that is asked again about what fails may take some calls more."""
-    missing = [case for case, one in known if one.held is None]
+    missing = [case for case, one in answers if one is None]
     asked = [judge for case in missing for judge in (*rubric.judges, *case.judges) if scorer and needs_model(judge)]
-    questions = (_questions(known, rubric, scorer) if scorer is not None else {}) | dict(more or {})
+    questions = (_questions(answers, rubric, scorer) if scorer is not None else {}) | dict(more or {})
     held = await scores.get_many(list(questions))
     at_hand = sum(kept(value, judge) is not None for value, judge in zip(held, questions.values(), strict=True))
     calls = len(questions) - at_hand + len(asked) + coming
     last = [run for run in before if run.calls or run.asked][-LOOKED_AT:]
     return {
-        "answers": {"to_ask": len(missing), "kept": len(known) - len(missing)},
+        "answers": {"to_ask": len(missing), "kept": len(answers) - len(missing)},
         "judge_calls": {"to_ask": calls, "kept": at_hand},
         "tokens": _at(calls, sum(run.tokens for run in last), sum(run.calls for run in last)),
         "cost_usd": _cost(calls, len(missing), last),
     }
 
 
-def _questions(known: Sequence[tuple[SuiteCase, Known]], rubric: Rubric, scorer: Scorer) -> dict[str, Judge]:
+def _questions(
+    answers: Sequence[tuple[SuiteCase, Generated | None]], rubric: Rubric, scorer: Scorer
+) -> dict[str, Judge]:
     """Each question about a kept answer, by the key of its score: equal answers are judged once."""
     found: dict[str, Judge] = {}
-    for case, one in known:
-        if one.held is None:
+    for case, one in answers:
+        if one is None:
             continue
-        item = with_output(case.row, one.held.answer, rubric.schema)
+        item = with_output(case.row, one.answer, rubric.schema)
         for judge, _ in assign([*rubric.judges, *case.judges], [item]):
             if unscorable(judge, item):
                 continue

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import CandidateAnswer
@@ -17,16 +17,15 @@ from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.pairwise.question import PairJudge
-from rampgate.judging import scorer_of
 from rampgate.progress import Progress, progress
 from rampgate.settings import Settings
 from rampgate.store.sealed import Kept, SealedStore
-from rampgate.suite.candidates.configured import Asking, asking_candidate
+from rampgate.suite.candidates.configured import Asking as Candidate
+from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.generation import (
     LARGEST_ANSWER,
     Generated,
     Generator,
-    Known,
     Left,
     Tracing,
     Wanted,
@@ -35,17 +34,13 @@ from rampgate.suite.generation import (
     trace_of,
 )
 from rampgate.suite.result_files import read_run
-from rampgate.suite.runs.answer_files import Head, given_answers
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.pairs import JudgePairs, pairs_judged, pairs_planned, stored_answers
 from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
-from rampgate.suite.scoring import Numbered, Rubric, ScoredSample
+from rampgate.suite.scoring import Answering, Asking, Numbered, Place, Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
 from rampgate.suite.tracing.taking import taking_spans
-
-if TYPE_CHECKING:
-    from rampgate.suite.tracing.receiver import SpanReceiver
 
 WAITING_FOR_SPANS: Final = 256
 """Answers whose spans may be waited for at once."""
@@ -67,72 +62,38 @@ class Session:
     async def plan(self, baseline: Path | None = None) -> dict[str, Any]:
         """What a run will ask and cost, also about pairs with the baseline. Asks nobody. Raises BadFile."""
         async with self._scorer() as scorer:
-            known = await self._known(self._generator(_nobody))
+            numbered = self._numbered
+            kept = await self._generator(_nobody).kept([_wanted(case, sample) for case, sample in numbered])
+            known = list(zip(numbered, kept, strict=True))
             before = await StoredRuns(self.store).of(self.suite.file.suite)
             scores = self.store.kind("scores", LARGEST)
             more, coming = dict[str, Judge](), 0
             if baseline is not None and scorer is not None:
                 read_run(baseline)
                 stored = await stored_answers(baseline, self._traces, self.comparing)
-                answers = [(case, sample, one.held.answer if one.held else None) for case, sample, one in known]
+                answers = [(case, sample, one.answer if one else None) for (case, sample), one in known]
                 for judge in self.comparing:
                     asked, open_ = pairs_planned(judge, answers, stored, self.rubric, scorer)
                     more, coming = more | asked, coming + open_
-            cases = [(case, one) for case, _, one in known]
+            cases = [(case, one) for (case, _), one in known]
             return await planned(cases, self.rubric, scorer, scores, before, more, coming)
 
-    async def run(self, spend: Spend) -> list[ScoredSample]:
-        """The samples with their scores, in the order of the cases for each sample."""
-        async with self._candidate() as (ask, tracing), self._scorer() as scorer:
-            with self._progress() as shown:
-                paid = _paid(ask, spend)
-                generator = self._generator(paid, lambda generated: shown.advance(), tracing)
+    async def answers(self, spend: Spend) -> list[Generated]:
+        """The candidate's answer to each sample. No judge is asked."""
+        async with self._asking(spend) as asking, asyncio.TaskGroup() as group:
+            asked = [group.create_task(one()) for one in await asking(self._numbered)]
+        return [task.result() for task in asked]
 
-                async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
-                    known = await generator.known([_wanted(case, sample) for case, sample in some])
-                    return [partial(generator.one, one) for one in known]
+    async def score(self, spend: Spend, given: Mapping[Place, Generated] | None = None) -> list[ScoredSample]:
+        """The samples with their scores, in the order of the cases for each sample: of the candidate's answers, or of
+        those `given`; then nothing of the candidate's runs."""
+        async with self._asking(spend, given) as asking, self._scorer() as scorer:
+            return await self.rubric.score(self._numbered, asking, scorer, spend)
 
-                return await self.rubric.score(self._numbered, asking, scorer, spend)
-
-    async def generate(self, spend: Spend) -> list[tuple[Known, Generated]]:
-        """Each sample with the candidate's answer. No judge is asked."""
-        async with self._candidate() as (ask, tracing):
-            with self._progress() as shown:
-                paid = _paid(ask, spend)
-                generator = self._generator(paid, lambda generated: shown.advance(), tracing)
-                known = [one for _, _, one in await self._known(generator)]
-                async with asyncio.TaskGroup() as group:
-                    asked = [group.create_task(generator.one(one)) for one in known]
-        return [(one, task.result()) for one, task in zip(known, asked, strict=True)]
-
-    async def score(
-        self, answers: Path, spend: Spend, head: Head | None = None, *, whole: bool = False
-    ) -> list[ScoredSample]:
-        """The samples with their scores, of answers in a file of this head, which has all of them where it is to be
-        `whole`. Runs nothing of the candidate's. Raises BadFile."""
-        numbered = self._numbered
-        wanted = [_wanted(case, sample) for case, sample in numbered]
-        known = [Known(one, key_of(self.suite.configuration, one), None) for one in wanted]
-        expected = head or Head(self.suite.configuration)
-        found = given_answers(answers, expected, known, whole=whole)
-        given = {(one.case_id, one.sample): (one, answer) for one, answer in zip(wanted, found, strict=True)}
-        traces = self._traces
-        async with self._scorer() as scorer:
-            with self._progress() as shown:
-
-                async def generated(one: Wanted, found: Generated) -> Generated:
-                    if isinstance(found.answer, Mapping):
-                        name, trace = trace_of(one, found.answer, found.latency_ms)
-                        with suppress(Unavailable):
-                            await traces.put(name, trace)
-                        found = replace(found, trace=name)
-                    shown.advance()
-                    return found
-
-                async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
-                    return [partial(generated, *given[case.id, sample]) for case, sample in some]
-
-                return await self.rubric.score(numbered, asking, scorer, spend)
+    def keys(self, configuration: str | None = None) -> dict[Place, str]:
+        """The key of each sample's answer, by this or another configuration."""
+        of = configuration or self.suite.configuration
+        return {(case.id, sample): key_of(of, _wanted(case, sample)) for case, sample in self._numbered}
 
     async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
         """The baseline's lines, by the judges of now. Raises BadFile."""
@@ -167,23 +128,52 @@ class Session:
         return self.suite.drawn(smoke=self.smoke)
 
     @asynccontextmanager
-    async def _candidate(self) -> AsyncIterator[tuple[Asking, SpanReceiver | None]]:
-        """What asks the candidate, and what takes its spans where the suite wants them."""
+    async def _asking(self, spend: Spend, given: Mapping[Place, Generated] | None = None) -> AsyncIterator[Asking]:
+        """What gives the answers: the candidate, whose spans are taken where the suite wants them, or who has them."""
         told, suite = self.suite.file.candidate, self.suite
-        async with taking_spans(told) as tracing:
-            variables = tracing.environment if tracing is not None else {}
-            async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
-                yield ask, tracing
+        many = suite.file.samples * len(self._cases)
+        with progress(f"suite {suite.file.suite}", many, unit="answers", spend=None) as shown:
+            if given is not None:
+                yield partial(self._taken, given, shown)
+                return
+            async with taking_spans(told) as tracing:
+                variables = tracing.environment if tracing is not None else {}
+                async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
+                    paid = _paid(ask, spend)
+                    generator = self._generator(paid, lambda generated: shown.advance(), tracing)
 
-    def _progress(self) -> AbstractContextManager[Progress]:
-        many = self.suite.file.samples * len(self._cases)
-        return progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None)
+                    async def asking(some: Sequence[Numbered]) -> list[Answering]:
+                        wanted = [_wanted(case, sample) for case, sample in some]
+                        kept = await generator.kept(wanted)
+                        return [partial(generator.one, *both) for both in zip(wanted, kept, strict=True)]
+
+                    yield asking
+
+    async def _taken(
+        self, given: Mapping[Place, Generated], shown: Progress, some: Sequence[Numbered]
+    ) -> list[Answering]:
+        """What gives answers that are there, each with its trace kept."""
+
+        async def taken(one: Wanted, found: Generated) -> Generated:
+            if isinstance(found.answer, Mapping):
+                name, trace = trace_of(one, found.answer, found.latency_ms)
+                with suppress(Unavailable):
+                    await self._traces.put(name, trace)
+                found = replace(found, trace=name)
+            shown.advance()
+            return found
+
+        return [partial(taken, _wanted(case, sample), given[case.id, sample]) for case, sample in some]
 
     def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
+        if not (self.rubric.judges or self.comparing):
+            return nullcontext()
+        from rampgate.judging import scorer_of
+
         return scorer_of(self.settings, self.store.kind("scores", LARGEST), words=True, each=self.after > 0)
 
     def _generator(
-        self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
+        self, ask: Candidate, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
     ) -> Generator:
         answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.
@@ -199,18 +189,13 @@ class Session:
         numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
         return [(case, sample) for sample in numbers for case in self._cases]
 
-    async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
-        wanted = self._numbered
-        held = await generator.known([_wanted(case, sample) for case, sample in wanted])
-        return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
-
 
 async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
     """Asks nobody."""
     return Left("a plan asks nobody")
 
 
-def _paid(ask: Asking, spend: Spend) -> Asking:
+def _paid(ask: Candidate, spend: Spend) -> Candidate:
     """What asks as long as the run may spend."""
 
     async def asked(case: Mapping[str, Any]) -> CandidateAnswer:

@@ -101,7 +101,7 @@ def test_mains_run_in_the_store_is_the_baseline_of_another_machine(
     other.mkdir()
     (other / "prompt.md").write_text("bad\n")
     page = tmp_path / "page.html"
-    blocked = ran(written(other, CASES), "--confirm", "none", "--report", page, code=1)
+    blocked = ran(written(other, CASES), "--report", page, code=1)
     assert blocked["baseline"]["label"] == "main"
     assert blocked["comparison"]["verdict"] == "fail"
     assert "bad question 1 " in page.read_text(), "the page has the traces that the store has"

@@ -25,10 +25,12 @@ ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
 SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
 PART = re.compile(r"inputs\.part == '(\w+)'")
+NOT_FRESH = "inputs.fresh == ''"
 
 
 class Jobs:
-    """`target` and `proposed` are checkouts, the program is this repository's."""
+    """`target` and `proposed` are checkouts, the program is this repository's. Where git does not know them, main's
+    runs name no commit, so that what falls is not asked again."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model = folder, model
@@ -64,13 +66,15 @@ class Jobs:
         (temp / "output").write_text("")
         for step in STEPS:
             asked = PART.findall(step.get("if", ""))
-            if asked and part not in asked:
+            unless = NOT_FRESH in step.get("if", "") and known["inputs.fresh"]
+            if unless or (asked and part not in asked):
                 continue
             runner = {
                 "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output"),
                 "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
                 "PATH": f"{self.gh.binaries}:{os.environ['PATH']}",
-                "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_SHA": "f" * 40,
+                "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1",
+                "GITHUB_SHA": "" if given.get("label") == "main" else HEAD,
             }  # fmt: skip
             environment = step_environment(step, known, runner)
             self.environments.append({**environment, "PART": part})

@@ -111,7 +111,7 @@ def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_t
     """The token of the step that scores reads: its job may write nothing."""
     held = {step["name"]: [name for name in step["env"] if name.endswith(KEYS)] for step in STEPS}
     assert held == {
-        "Set up the program": [], "Have the candidate answer": [], "Have one side answer anew": [],
+        "Set up the program": [], "Have the candidate or the baseline answer": [],
         "Bring main's store": ["GH_TOKEN"],
         "Score the answers": ["GH_TOKEN", "SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"],
         "Comment on the pull request": ["GH_TOKEN"],

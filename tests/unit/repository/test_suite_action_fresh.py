@@ -1,4 +1,4 @@
-"""What trips in a pull request's run is answered anew in two jobs and decided in a third, by the bash of the action."""
+"""What falls in a pull request's run is answered again in two jobs and decided in a third, by the action's bash."""
 
 from __future__ import annotations
 
@@ -38,18 +38,21 @@ class FreshJobs(Jobs):
         done = self.held()
         assert done.returncode == 0, self.document()["comparison"]["confirmation"]["why_not"]
         assert self.outputs["score"]["again"] == "true"
+        git(self.folder, "clone", "--quiet", self.target, "baseline")
+        git(self.folder / "baseline", "checkout", "--quiet", self.outputs["score"]["baseline-commit"])
 
     def again(self, side: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """The job in which that side answers anew; its artifact is brought where `confirm` looks for it."""
+        """The job in which that side answers again; its artifact is brought where the last one looks for it."""
         away = self.folder / "no-checkout-here"
         if side == "baseline":
             self.proposed.rename(away)
+        own = {"target": "baseline", "proposed": ""} if side == "baseline" else {}
         given = {
-            "side": side,
+            **own,
             "again": str(self.folder / "score" / "rampgate-suite"),
             "again-sha256": self.outputs["score"]["sha256"],
         }
-        done = self.job("again", f"again-{side}", **{**given, **more})
+        done = self.job("generate", f"again-{side}", **{**given, **more})
         if side == "baseline":
             away.rename(self.proposed)
         if done.returncode == 0:
@@ -65,7 +68,9 @@ class FreshJobs(Jobs):
         scored = {"scored": str(Path(left["store"]).parent), "scored-sha256": left["store-sha256"]}
         hashes = {f"{side}-sha256": self.outputs.get(f"again-{side}", {}).get("sha256", "") for side in SIDES}
         answers = {"answers-sha256": self.outputs["generate"]["sha256"]}
-        return self.job("confirm", **{"fresh": str(self.folder / "fresh"), **answers, **scored, **hashes, **more})
+        return self.job(
+            "score", "confirm", **{"fresh": str(self.folder / "fresh"), **answers, **scored, **hashes, **more}
+        )
 
     def why_not(self) -> str:
         found = self.document("confirm")
@@ -93,8 +98,8 @@ def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs:
     assert {log.name: log.read_text() for log in (jobs.folder / "state").iterdir()} == before, "it runs neither side"
     assert (jobs.document("confirm")["verdict"], jobs.outputs["confirm"]["document"]) == ("pass", "true")
     assert "again" not in jobs.outputs["confirm"]
-    answering = [one for one in jobs.environments if "SIDE" in one]
-    assert [one["SIDE"] for one in answering] == [*SIDES]
+    answering = [one for one in jobs.environments if one.get("AGAIN")]
+    assert [one["PROPOSED"] for one in answering] == ["", "proposed"]
     assert not [one for one in answering if {SEAL, SECRET, TOKEN} & {*one.values()}], "no side that answers has a key"
     for document, title in (("score", "not yet confirmed"), ("confirm", "no regression")):
         told, sha256 = jobs.folder / document / "rampgate-suite", jobs.outputs[document]["document-sha256"]
@@ -137,9 +142,9 @@ def test_a_side_answers_only_what_the_scoring_job_wrote_and_without_it_the_plain
     done = jobs.confirm()
     assert done.returncode == 1, done.stderr
     assert "the fresh answers of the baseline can't be used" in jobs.why_not()
-    file = jobs.folder / "score" / "rampgate-suite" / "again.json"
+    file = jobs.folder / "score" / "rampgate-suite" / "results-again.json"
     told = json.loads(file.read_text())
     file.write_text(json.dumps({**told, "baseline": {**told["baseline"], "commit": "main"}}))
     done = jobs.again("baseline")
     assert done.returncode == 2
-    assert "again.json is not the file that score wrote" in done.stdout
+    assert "results-again.json is not the file that score wrote" in done.stdout

@@ -215,7 +215,7 @@ def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
     foreign = [step["with"]["path"] for step in checkouts if step["with"].get("ref", BASE[0]) not in BASE]
     ours = [step["with"]["path"] for step in checkouts if step["with"].get("ref") in BASE]
     assert ours in ([], ["target"])
-    assert foreign in ([], ["proposed"]), "only the target's own code runs; a proposal lies beside it"
+    assert foreign in ([], ["proposed"], ["baseline"]), "only the target's own code runs; what answers lies beside it"
     assert not foreign or not WRITES.get((workflow, name)), "and no token that may write is near"
     assert not [step for step in job["steps"] if foreign and "proposed" in step.get("run", "")]
     assert not [step for step in job["steps"] if "working-directory" in step]
@@ -281,7 +281,8 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
     assert "secrets." not in str(jobs["comment"])
     assert checkouts(jobs["comment"]) == ["target"]
     parts = {name: step["with"]["part"] for name, job in jobs.items() for step in job["steps"] if "part" in str(step)}
-    assert parts == {name: name.split("-")[0] for name in jobs}
+    answering, scoring = ("generate", "again-baseline", "again-candidate"), ("score", "confirm")
+    assert parts == dict.fromkeys(answering, "generate") | dict.fromkeys(scoring, "score") | {"comment": "comment"}
     for name in ("score", "confirm"):
         (step,) = (step for step in jobs[name]["steps"] if step.get("id") == name)
         assert step["with"]["label"] == "${{ github.event_name != 'pull_request' && 'main' || '' }}", (
@@ -295,17 +296,18 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
     assert jobs["score"]["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "read"}
 
 
-def test_where_the_baseline_answers_anew_there_is_nothing_of_the_proposal() -> None:
+def test_where_the_baseline_answers_again_there_is_nothing_of_the_proposal() -> None:
     """Who answers could edit the evidence. And a hash goes by a job's own output, which no other job can write: an
     artifact can be replaced, and jobs of a matrix share their outputs."""
     jobs = load(ROOT / ".github" / "workflows" / "suite.yml")["jobs"]
     baseline, candidate, confirm = (jobs[name] for name in ("again-baseline", "again-candidate", "confirm"))
-    assert (checkouts(baseline), checkouts(candidate)) == (["target"], ["target", "proposed"])
-    assert not [word for word in ("proposed", "head", "suite-answers") if word in str(baseline)]
+    assert (checkouts(baseline), checkouts(candidate)) == (["target", "baseline"], ["target", "proposed"])
+    assert (own(baseline)["target"], own(baseline)["proposed"]) == ("baseline", "")
+    said = str(baseline).replace("'proposed': ''", "")
+    assert not [word for word in ("proposed", "head", "suite-answers") if word in said]
+    (checkout,) = (step["with"] for step in baseline["steps"] if "baseline" in step.get("with", {}).get("path", ""))
+    assert checkout["ref"] == "${{ needs.score.outputs.baseline-commit }}"
     assert not [name for name, job in jobs.items() if "strategy" in job]
-    for name in ("score", "again-baseline", "confirm"):
-        assert jobs[name]["steps"][0]["with"]["fetch-depth"] == "0", "the baseline's commit is in the history"
-    assert (own(baseline)["side"], own(candidate)["side"]) == ("baseline", "candidate")
     for job in (baseline, candidate):
         assert job["if"] == "${{ needs.score.outputs.again == 'true' }}"
         assert own(job)["again-sha256"] == "${{ needs.score.outputs.sha256 }}"

@@ -139,7 +139,7 @@ def test_a_document_that_contradicts_itself_passes_nothing(
 def test_a_run_that_is_not_yet_confirmed_fails_and_says_so(rig: Rig) -> None:
     again = {"file": "again.json", "cases": 6, "samples": 6}
     told = joined(rig, document(rig, "pass", compared("pass"), again=again), code=1)
-    assert "not yet confirmed: both sides answer 6 cases 6 times each anew" in told["reasons"][0]["message"]
+    assert "not yet confirmed: both sides answer 6 cases 6 times each again" in told["reasons"][0]["message"]
 
 
 def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Rig) -> None:
@@ -162,13 +162,14 @@ def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Ri
     assert "<img>" not in text
 
 
-def test_it_is_the_document_that_suite_run_writes(rig: Rig) -> None:
+def test_it_is_the_document_that_suite_run_writes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_SHA", COMMIT)
     suite = written(rig.root / "suite", [case(number) for number in range(3)])
-    suite_ran(suite, "--report", rig.root / "main.json", "--commit", COMMIT, "--label", "main")
-    suite_ran(suite, "--report", rig.root / "suite.json", "--commit", COMMIT)
+    suite_ran(suite, "--report", rig.root / "main.json", "--label", "main")
+    suite_ran(suite, "--report", rig.root / "suite.json")
     assert joined(rig, rig.root / "suite.json", code=0)["verdict"] == "pass"
     (suite.parent / "prompt.md").write_text("bad\n")
-    suite_ran(suite, "--report", rig.root / "suite.json", "--commit", COMMIT, "--confirm", "none", code=1)
+    suite_ran(suite, "--report", rig.root / "suite.json", code=1)
     assert "suite_failed" in codes(joined(rig, rig.root / "suite.json", code=1))
 
 

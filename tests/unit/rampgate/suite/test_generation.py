@@ -64,7 +64,8 @@ def run(of: Generator, samples: int = 3, cases: list[tuple[str, dict[str, Any]]]
     wanted = [Wanted(name, sample, case) for sample in range(1, samples + 1) for name, case in cases]
 
     async def all_of_them() -> list[Generated]:
-        return list(await asyncio.gather(*(of.one(known) for known in await of.known(wanted))))
+        kept = await of.kept(wanted)
+        return list(await asyncio.gather(*(of.one(*both) for both in zip(wanted, kept, strict=True))))
 
     return asyncio.run(all_of_them())
 
@@ -192,10 +193,10 @@ def test_where_the_store_is_slow_no_more_is_paid_for_than_there_is_room() -> Non
     async def asked_before_and_after() -> tuple[int, int]:
         candidate, slow = Candidate(), Slow()
         of = Generator("c", candidate, slow, slow, room=asyncio.Semaphore(3))
-        known = await of.known([Wanted(f"{number}", 1, {"input": f"{number}"}) for number in range(10)])
+        wanted = [Wanted(f"{number}", 1, {"input": f"{number}"}) for number in range(10)]
         async with asyncio.TaskGroup() as group:
-            for one in known:
-                group.create_task(of.one(one))
+            for one in wanted:
+                group.create_task(of.one(one, None))
             for _ in range(50):
                 await asyncio.sleep(0)
             before = len(candidate.asked)

@@ -64,7 +64,7 @@ def test_main_and_a_first_run_pass_without_a_baseline_and_a_first_run_is_compare
     assert run(path)[:2] == (1, "no_baseline"), "such a run is not the next one's baseline"
     assert run(path, "--label", "main")[:2] == (0, "pass")
     (folder / "prompt.md").write_text("bad\n")
-    code, verdict, _ = run(path, "--first-run", "--confirm", "none")
+    code, verdict, _ = run(path, "--first-run")
     assert (code, verdict) == (1, "fail")
 
 

@@ -67,7 +67,7 @@ def test_a_run_that_passes_has_no_test_of_the_whole_run(folder: Path) -> None:
 def test_where_all_cases_are_others_main_begins_anew_and_a_branch_is_told_so(folder: Path) -> None:
     ran(written(folder, CASES), "--label", "main")
     path = written(folder, [case(number, id=f"new-{number}") for number in range(12)])
-    assert "run main anew (--label main)" in refused(path)
+    assert "run main again (--label main)" in refused(path)
     again = ran(path, "--label", "main")
     assert (again["verdict"], again["baseline"]) == ("pass", None)
     assert ran(path)["comparison"]["cases"]["compared"] == 12

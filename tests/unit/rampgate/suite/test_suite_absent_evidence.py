@@ -51,7 +51,7 @@ def test_a_run_that_writes_over_its_baseline_is_refused_before_it_does(folder: P
     (folder / "prompt.md").write_text("bad\n")
     link = folder / "link.jsonl"
     link.symlink_to(out)
-    said = refused(path, "--baseline", link if named else out, "--out", out, "--confirm", "none")
+    said = refused(path, "--baseline", link if named else out, "--out", out)
     assert "is the baseline itself" in said
     assert out.read_bytes() == before
 
@@ -83,9 +83,9 @@ def test_a_blank_text_is_no_answer(folder: Path, output: str) -> None:
     ran(path, "--label", "main")
     silent = SILENT.replace("OUTPUT", repr(output))
     written(folder, checks=NO_CARD, agent=silent.replace("TOOLS", "[]"))
-    assert ran(path, "--confirm", "none", code=1)["verdict"] == "fail"
+    assert ran(path, code=1)["verdict"] == "fail"
     written(folder, checks=NO_CARD, agent=silent.replace("TOOLS", "[{'name': 'refund'}]"))
-    assert ran(path, "--confirm", "none")["verdict"] == "pass", "who calls a tool may say nothing beside it"
+    assert ran(path)["verdict"] == "pass", "who calls a tool may say nothing beside it"
 
 
 @pytest.mark.parametrize("label", [(), ("--label", "main")])

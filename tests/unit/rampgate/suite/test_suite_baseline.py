@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,8 @@ def test_a_stored_run_tells_what_it_asked_and_how_long_it_took(folder: Path) -> 
     ran(path, "--label", "main")
     ran(path)
     answers = folder / "answers.jsonl"
-    ran(path, "--only", "generate", "--answers", answers)
-    ran(path, "--only", "score", "--answers", answers)
+    ran(path, "--generate", answers)
+    ran(path, "--score", answers)
     store = Place(str(folder / ".rampgate" / "store.db")).opened()
     first, second, scored = run(partial(StoredRuns(store).of, "desk"))
     store.close()
@@ -147,3 +148,21 @@ def test_who_lacks_the_key_of_mains_run_is_not_held_against_nothing(
     monkeypatch.delenv("RAMPGATE_SEAL_KEY")
     assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
     assert ran(path, "--label", "main")["baseline"] is None, "main begins anew under another key"
+
+
+def test_a_case_of_safety_may_go_that_mains_suite_file_names(folder: Path) -> None:
+    path = written(folder, CASES, safety=["even"])
+    ran(path, "--label", "main")
+    written(folder, CASES[1:], safety=["even"])
+    assert ran(path, code=1)["comparison"]["reasons"][0]["code"] == "safety_cases_removed"
+    written(folder, CASES[1:], safety=["even"], let_go=["c0"])
+    found = ran(path)
+    assert (found["verdict"], found["comparison"]["reasons"][0]["code"]) == ("warn", "cases_removed")
+
+
+def test_a_baseline_is_named_by_its_results_label_or_hash_and_keeps_its_commit(folder: Path) -> None:
+    path = written(folder, CASES)
+    results = Path(ran(path, "--label", "main", "--out", folder / "main.jsonl")["results"])
+    for name in (results, "main", sha256(results.read_bytes()).hexdigest()[:12]):
+        assert ran(path, "--baseline", name, "--out", folder / "b.jsonl")["baseline"]["commit"] == "c0ffee"
+    assert "no file, no label of a run of desk that passed" in refused(path, "--baseline", "mian")

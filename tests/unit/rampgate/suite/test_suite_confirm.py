@@ -26,7 +26,7 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
 
     def made(
         rule: str, *more: object, code: int, cases: list[dict[str, Any]] | None = None, again: bool = False,
-        base: tuple[object, ...] = ("--base", "main"), broken: bool = False, pairwise: tuple[str, ...] = (),
+        broken: bool = False, pairwise: tuple[str, ...] = (),
     ) -> dict[str, Any]:  # fmt: skip
         main, path = tmp_path / "main.jsonl", folder / "suite.yaml"
         if not again:
@@ -44,7 +44,7 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
             (folder / "prompt.md").write_text("new")
         if broken:
             (state / "broken").touch()
-        return ran(path, "--baseline", main, *base, *more, "--out", tmp_path / "branch.jsonl", code=code)
+        return ran(path, "--baseline", main, *more, "--out", tmp_path / "branch.jsonl", code=code)
 
     return made
 
@@ -93,9 +93,9 @@ def test_each_fresh_sample_is_judged_by_a_call_of_its_own(folder: Path) -> None:
         git(folder, *words)
     ran(path, "--out", folder / "main.jsonl")
     (folder / "prompt.md").write_text("bad\n")
-    found = ran(path, "--baseline", folder / "main.jsonl", "--base", "main", "--out", folder / "b.jsonl", code=1)
+    found = ran(path, "--baseline", folder / "main.jsonl", "--out", folder / "b.jsonl", code=1)
     assert found["judge_calls"] >= 2 * 3 * 6
-    again = ran(path, "--baseline", folder / "main.jsonl", "--base", "main", "--out", folder / "b.jsonl", code=1)
+    again = ran(path, "--baseline", folder / "main.jsonl", "--out", folder / "b.jsonl", code=1)
     assert again["judge_calls"] == 0, "running again is no second chance"
 
 
@@ -104,12 +104,12 @@ def test_a_baseline_that_fell_meanwhile_says_that_the_world_moved(branch: Branch
     assert (found["verdict"], codes(found)) == ("warn", ["world_moved"])
 
 
-def test_the_plain_rule_decides_where_nobody_is_to_be_asked_again(branch: Branch) -> None:
-    found = branch("kind == 'old' or number > 2", "--confirm", "none", code=1)
+def test_the_plain_rule_decides_where_the_baseline_can_not_be_asked_again(branch: Branch, tmp_path: Path) -> None:
+    found = branch("kind == 'old'", "--store", tmp_path / "another.db", code=1)
     assert codes(found) == ["slice_regressed"]
-    found = branch("", again=True, base=(), code=1)
-    assert "--base names it" in found["comparison"]["confirmation"]["why_not"]
-    found = branch("", again=True, base=("--base", "no-such-branch"), code=1)
+    assert "no commit of the baseline is known" in found["comparison"]["confirmation"]["why_not"]
+    (tmp_path / "suite" / ".git").rename(tmp_path / "history")
+    found = branch("", again=True, code=1)
     assert "can't be asked again" in found["comparison"]["confirmation"]["why_not"]
 
 

@@ -55,12 +55,15 @@ def variant(folder: Path, prompt: str) -> None:
     (folder / "prompt.md").write_text(prompt)
 
 
-def test_mains_last_run_stays_with_what_it_is_made_of_and_all_else_goes(folder: Path) -> None:
+def test_mains_last_run_stays_with_what_it_is_made_of_and_all_else_goes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SHA", "c0ffee")
     path = written(folder, CASES, **JUDGED)
     variant(folder, "good once\n")
     ran(path, "--label", "main")
     variant(folder, "good\n")
-    main = ran(path, "--label", "main", "--commit", "c0ffee")
+    main = ran(path, "--label", "main")
     variant(folder, "good again\n")
     ran(path)
     later(folder)
@@ -92,11 +95,15 @@ def test_the_baselines_of_both_sets_and_of_other_suites_stay(folder: Path, tmp_p
     assert ran(path, "--smoke")["baseline"] is not None
 
 
-def test_a_last_run_whose_results_are_gone_is_no_baseline_and_the_one_before_stays(folder: Path) -> None:
+def test_a_last_run_whose_results_are_gone_is_no_baseline_and_the_one_before_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SHA", "first")
     path = written(folder, CASES)
-    ran(path, "--label", "main", "--commit", "first")
+    ran(path, "--label", "main")
     variant(folder, "good, too\n")
-    ran(path, "--label", "main", "--commit", "second")
+    monkeypatch.setenv("GITHUB_SHA", "second")
+    ran(path, "--label", "main")
     hashes = [key for (key,) in execute(folder, "SELECT key FROM kept WHERE key LIKE 'runs:%' ORDER BY key")]
     execute(folder, "DELETE FROM kept WHERE key LIKE ?", f"results:{hashes[-1].rpartition(':')[2]}%")
     later(folder)

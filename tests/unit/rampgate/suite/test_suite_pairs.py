@@ -184,8 +184,8 @@ def test_pairs_over_the_limit_are_left_and_the_next_run_goes_on(
 
 def test_a_job_that_only_scores_asks_about_pairs_too(folder: Path, model: Running, tmp_path: Path) -> None:
     path = main_and(folder, model, ALL, **ALONE)
-    ran(path, "--only", "generate", "--answers", tmp_path / "answers.jsonl")
-    assert said(ran(path, "--only", "score", "--answers", tmp_path / "answers.jsonl"))["wins"] == 20
+    ran(path, "--generate", tmp_path / "answers.jsonl")
+    assert said(ran(path, "--score", tmp_path / "answers.jsonl"))["wins"] == 20
 
 
 def test_the_reports_show_the_pairs(folder: Path, model: Running, tmp_path: Path) -> None:

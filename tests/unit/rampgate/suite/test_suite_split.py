@@ -24,7 +24,7 @@ CASES = [case(number) for number in range(6)]
 def generated(path: Path) -> Path:
     """The file of answers of the suite's candidate, made on a store that the other job does not have."""
     file = path.with_name("answers.jsonl")
-    ran(path, "--only", "generate", "--answers", file, "--store", path.with_name("untrusted.db"))
+    ran(path, "--generate", file, "--store", path.with_name("untrusted.db"))
     return file
 
 
@@ -35,13 +35,13 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> Pat
     return file
 
 
-@pytest.mark.parametrize("only", ["score", "generate"])
-def test_answers_go_to_and_come_from_a_regular_file(folder: Path, only: str) -> None:
+@pytest.mark.parametrize("half", ["--score", "--generate"])
+def test_answers_go_to_and_come_from_a_regular_file(folder: Path, half: str) -> None:
     """A pipe that nobody writes to would be waited for without end."""
     pipe = folder.parent / "pipe"
     os.mkfifo(pipe)
-    told = refused(written(folder), "--only", only, "--answers", pipe)
-    assert told.startswith(f"--answers {pipe}: is no regular file")
+    told = refused(written(folder), half, pipe)
+    assert told.startswith(f"{half} {pipe}: is no regular file")
 
 
 def test_results_take_no_devices_place(folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_one_job_answers_and_the_other_scores_without_the_candidates_code(folder
     assert model.model.requests.total() == judged, "who makes answers asks no judge"
     answered = len(asked(folder))
     (folder / "agent.py").unlink()
-    scored = ran(path, "--only", "score", "--answers", file)
+    scored = ran(path, "--score", file)
     assert len(asked(folder)) == answered
     told = ("case_id", "sample", "scores", "output", "versions")
     assert [[row[name] for name in told] for row in lines(scored)] == [
@@ -74,16 +74,14 @@ def test_answers_of_another_configuration_are_refused(folder: Path) -> None:
     path = written(folder, CASES, **JUDGED)
     file = generated(path)
     (folder / "prompt.md").write_text("another one\n")
-    assert "answers.jsonl:1: configuration: the answers are of" in refused(path, "--only", "score", "--answers", file)
+    assert "answers.jsonl:1: configuration: the answers are of" in refused(path, "--score", file)
     other = json.loads(file.read_text().splitlines()[0])["configuration"]
 
     def claims(rows: list[dict[str, Any]]) -> None:
         rows[0]["configuration"] = ran(path, "--plan")["configuration"]
 
     assert other != ran(path, "--plan")["configuration"]
-    assert "answers.jsonl:2: key: it is not that of" in refused(
-        path, "--only", "score", "--answers", changed(file, claims)
-    )
+    assert "answers.jsonl:2: key: it is not that of" in refused(path, "--score", changed(file, claims))
 
 
 def swapped(rows: list[dict[str, Any]]) -> None:
@@ -110,14 +108,14 @@ def test_a_file_that_was_tampered_with_is_refused_by_its_line(
     folder: Path, change: Callable[[list[dict[str, Any]]], object], told: str
 ) -> None:
     path = written(folder, CASES)
-    assert told in refused(path, "--only", "score", "--answers", changed(generated(path), change))
+    assert told in refused(path, "--score", changed(generated(path), change))
 
 
 def test_a_case_that_the_file_leaves_out_is_the_agents_error(folder: Path) -> None:
     """Else a candidate would drop the cases that it fails."""
     path = written(folder, CASES)
     file = changed(generated(path), lambda rows: rows.pop(1))
-    found = ran(path, "--only", "score", "--answers", file)
+    found = ran(path, "--score", file)
     assert found["answers"]["failed"] == 1
     (row,) = [row for row in lines(found) if "error" in row]
     assert (row["case_id"], row["sample"]) == ("c0", 1)
@@ -125,7 +123,7 @@ def test_a_case_that_the_file_leaves_out_is_the_agents_error(folder: Path) -> No
 
 def test_cases_that_ask_the_same_each_have_their_answer(folder: Path) -> None:
     path = written(folder, [case(0), case(1, input=case(0)["input"])])
-    found = ran(path, "--only", "score", "--answers", generated(path))
+    found = ran(path, "--score", generated(path))
     assert [row["case_id"] for row in lines(found) if "error" not in row] == ["c0", "c1"] * 2
 
 
@@ -133,18 +131,20 @@ def test_no_answer_of_a_file_is_reused_by_another_run(folder: Path) -> None:
     """A branch's code may say anything under main's configuration."""
     path = written(folder, CASES)
     file = generated(path)
-    ran(
-        path, "--only", "score", "--answers", changed(file, lambda rows: rows[1]["answer"].update(output="bad")), code=0
-    )
+    ran(path, "--score", changed(file, lambda rows: rows[1]["answer"].update(output="bad")), code=0)
     before = len(asked(folder))
     assert ran(path)["answers"] == {"asked": 12, "kept": 0, "failed": 0}
     assert len(asked(folder)) == before + 12
 
 
-def test_a_half_needs_its_file(folder: Path) -> None:
+def test_an_option_of_an_earlier_release_is_refused_by_name_with_what_does_its_work(folder: Path) -> None:
     path = written(folder, CASES)
-    assert "--only and --answers go together" in refused(path, "--only", "generate")
-    assert "--only and --answers go together" in refused(path, "--answers", folder / "x.jsonl")
+    for words, said in (
+        (("--only", "generate"), "--only: is no option any more; give --generate FILE, or --score FILE"),
+        (("--base=main",), "--base: is no option any more; the baseline's commit is that of its stored run"),
+        (("--let-go", "c0"), "--let-go: is no option any more; name the case in main's suite file"),
+    ):
+        assert said in refused(path, *words)
 
 
 def test_of_a_proposal_comes_the_candidate_and_nothing_that_decides(folder: Path) -> None:
@@ -153,12 +153,12 @@ def test_of_a_proposal_comes_the_candidate_and_nothing_that_decides(folder: Path
     theirs = written(folder.with_name("proposed"), CASES[:1], checks={"is_good": {"regex": "."}})
     (theirs.parent / "prompt.md").write_text("bad\n")
     proposed, file = ("--proposed", theirs.parent), folder / "answers.jsonl"
-    made = ran(path, "--only", "generate", "--answers", file, *proposed)
+    made = ran(path, "--generate", file, *proposed)
     assert made["cases"] == len(CASES)
     assert not (theirs.parent / ".rampgate").exists()
     assert made["configuration"] == ran(theirs, "--plan")["configuration"] != ran(path, "--plan")["configuration"]
     assert (asked(folder), len(asked(theirs.parent))) == ([], 2 * len(CASES))
-    found = ran(path, "--only", "score", "--answers", file, *proposed)
+    found = ran(path, "--score", file, *proposed)
     assert {row["scores"]["is_good"] for row in lines(found)} == {0.0}
     assert len(lines(found)) == 2 * len(CASES)
     theirs.write_text("suite: [")

@@ -51,7 +51,7 @@ def worse(folder: Path) -> None:
 def test_a_candidate_alone_is_held_against_mains_last_run_that_passed(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
-    found = ran(path, "--confirm", "none", code=1)
+    found = ran(path, code=1)
     compared = told("compare", found["results"], "--suite", path, code=1)
     assert compared["headline"]["delta"] == -1.0
     assert compared == found["comparison"] | {"confirmation": compared["confirmation"]}
@@ -83,7 +83,7 @@ def test_a_run_that_lost_cases_is_no_ones_baseline(folder: Path) -> None:
 def test_runs_are_named_by_the_beginning_of_their_hash(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
-    ran(path, "--label", "branch", "--confirm", "none", code=1)
+    ran(path, "--label", "branch", code=1)
     shown = told("report", "--suite", path)
     assert [run["verdict"] for run in shown["runs"]] == ["pass", "fail"]
     assert [slice_["means"] for slice_ in shown["slices"] if slice_["slice"] is None] == [[1.0, 0.0]]
@@ -110,7 +110,7 @@ def test_an_empty_name_is_no_runs_though_many_have_no_label(path: Path) -> None:
 def test_a_run_that_did_not_pass_has_no_label_to_be_found_by(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
-    ran(path, "--label", "branch", "--confirm", "none", code=1)
+    ran(path, "--label", "branch", code=1)
     assert "no label of a run of desk that passed" in refused("compare", "main", "branch", "--suite", path)
 
 
@@ -148,7 +148,7 @@ def test_blame_names_nobody_for_more_than_it_may_cost(folder: Path) -> None:
         git(folder, *words)
     ran(path, "--label", "main")
     worse(folder)
-    ran(path, "--confirm", "none", code=1)
+    ran(path, code=1)
     assert "no part is named: " in refused("blame", path, "--max-cost", "1.5")
     assert told("blame", path, "--max-cost", "100")["guilty"] == ["prompt"]
 

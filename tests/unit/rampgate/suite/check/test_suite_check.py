@@ -58,8 +58,8 @@ def anew(path: Path, seed: int) -> None:
     """A run of the same configuration whose answers are made elsewhere, as a job without a key has it."""
     seeded(path.parent, seed)
     answers = path.parent / f"answers-{seed}.jsonl"
-    ran(path, "--only", "generate", "--answers", answers, "--store", path.parent / f"store-{seed}.db")
-    CliRunner().invoke(app, ["suite", "run", str(path), "--only", "score", "--answers", str(answers), "--json"])
+    ran(path, "--generate", answers, "--store", path.parent / f"store-{seed}.db")
+    CliRunner().invoke(app, ["suite", "run", str(path), "--score", str(answers), "--json"])
 
 
 def test_a_suites_own_runs_tell_its_rates(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_runs_with_the_same_answers_are_no_comparison_and_fresh_ones_are(folder:
     for seed in (2, 3):
         anew(path, seed)
     again = path.parent / "answers-3.jsonl"
-    CliRunner().invoke(app, ["suite", "run", str(path), "--only", "score", "--answers", str(again), "--json"])
+    CliRunner().invoke(app, ["suite", "run", str(path), "--score", str(again), "--json"])
     found = checked(path)
     assert (found["runs"]["looked_at"], found["runs"]["drawn_apart"]) == (5, 3)
     assert found["stored_no_ops"]["blocked_as_shipped"]["of"] >= 2

@@ -58,7 +58,7 @@ class Desk:
         """Main's run after its next commit."""
         self._say(f"main {number}")
         git(self.folder, "commit", "-qam", f"main {number}")
-        return self._ran("--label", "main", "--commit", git(self.folder, "rev-parse", "HEAD").strip())
+        return self._ran("--label", "main")
 
     def pull_request(self, prompt: str) -> dict[str, Any]:
         """The run of a branch whose prompt alone is another one, asked from scratch."""

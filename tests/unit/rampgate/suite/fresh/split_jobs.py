@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rampgate.suite.runs.only import Side
+from schemas.checks.suite_again import Side
 from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, two_slices
 from tests.unit.rampgate.suite.suite_commands import ran, refused
@@ -35,7 +35,9 @@ class SplitJobs:
         ran(self.path, "--label", "main", *self.kept)
         shutil.copytree(folder, self.proposed, ignore=shutil.ignore_patterns(".rampgate", ".git"))
         (self.proposed / "prompt.md").write_text("new")
-        self.again = root / "again.json"
+        self.checkout = root / "checkout"
+        git(root, "clone", "--quiet", folder, self.checkout)
+        self.again = root / "branch-again.json"
         self.fresh = {side: root / f"fresh-{side}.jsonl" for side in Side}
 
     @property
@@ -44,32 +46,32 @@ class SplitJobs:
 
     def score(self, *more: object, code: int) -> dict[str, Any]:
         """The verdict on the answers that are there, by the job with the keys."""
-        answers = ("--only", "score", "--answers", self.root / "answers.jsonl")
-        out = ("--out", self.root / "branch.jsonl", "--commit", "c" * 40)
-        return ran(self.path, *answers, *self.kept, *out, "--proposed", self.proposed, *more, code=code)
+        return ran(*self._score(more), code=code)
 
     def tripped(self, code: int = 1) -> dict[str, Any]:
         """The jobs that answer and score, as they do first."""
-        answers = ("--only", "generate", "--answers", self.root / "answers.jsonl")
-        ran(self.path, *answers, "--store", self.root / "generate.db", "--proposed", self.proposed)
-        return self.score("--again", self.again, code=code)
+        answers = ("--generate", self.root / "answers.jsonl", "--store", self.root / "generate.db")
+        ran(self.path, *answers, "--proposed", self.proposed)
+        return self.score(code=code)
 
-    def anew(self, side: Side, *more: object) -> dict[str, Any]:
-        """The job in which that side answers anew. The baseline's has no proposal."""
-        return ran(self.path, *self._anew(side), *more)
+    def answered(self, side: Side) -> dict[str, Any]:
+        """The job in which that side answers again. The baseline's has its own checkout, and no proposal."""
+        return ran(*self._anew(side))
 
-    def anew_refused(self, side: Side, *more: object) -> str:
-        return refused(self.path, *self._anew(side), *more)
+    def answers_refused(self, side: Side) -> str:
+        return refused(*self._anew(side))
 
-    def confirmed(self, *more: object, code: int) -> dict[str, Any]:
-        """The job that has both sides' fresh answers."""
-        files = [("--fresh-baseline", self.fresh[Side.BASELINE]), ("--fresh-candidate", self.fresh[Side.CANDIDATE])]
-        return self.score(*(word for pair in files for word in pair), *more, code=code)
+    def confirmed(self, code: int) -> dict[str, Any]:
+        """The job that has both sides' fresh answers, in whatever order."""
+        return self.score(*self._fresh, code=code)
+
+    def confirmed_refused(self) -> str:
+        return refused(*self._score(self._fresh))
 
     def all_jobs(self, code: int) -> dict[str, Any]:
         self.tripped()
         for side in Side:
-            self.anew(side)
+            self.answered(side)
         return self.confirmed(code=code)
 
     def rows(self, side: Side) -> Rows:
@@ -82,7 +84,17 @@ class SplitJobs:
         """How often each kind of candidate was asked each case."""
         return {log.name: len(log.read_text()) for log in self.state.iterdir() if log.name != "broken"}
 
-    def _anew(self, side: Side) -> tuple[object, ...]:
+    def _anew(self, side: Side) -> tuple[Any, ...]:
         proposed = ("--proposed", self.proposed) if side is Side.CANDIDATE else ()
-        own = ("--store", self.root / f"again-{side}.db", "--answers", self.fresh[side])
-        return ("--only", "generate", "--again", self.again, "--side", side, *own, *proposed)
+        path = self.path if side is Side.CANDIDATE else self.checkout / self.path.name
+        own = ("--store", self.root / f"again-{side}.db", "--cases", self.again)
+        return (path, "--generate", self.fresh[side], *own, *proposed)
+
+    @property
+    def _fresh(self) -> tuple[object, ...]:
+        there = (file for file in reversed(self.fresh.values()) if file.exists())
+        return tuple(word for file in there for word in ("--score", file))
+
+    def _score(self, more: tuple[object, ...]) -> tuple[Any, ...]:
+        answers = ("--score", self.root / "answers.jsonl", "--out", self.root / "branch.jsonl")
+        return (self.path, *answers, *self.kept, "--proposed", self.proposed, *more)
