@@ -13,7 +13,6 @@ from evalcore.registry.registry import Registry
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.ci_gate.asked import registry_of
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
@@ -53,10 +52,7 @@ def open_suite(
     """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
     taken from. Raises Failure."""
     settings = load_settings({"configs": configs})
-    try:
-        suite = read_suite(path, partial(dataset_cases, settings), proposed)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    suite = read_suite(path, partial(dataset_cases, settings), proposed)
     asked = suite.file.judges or suite.file.pairwise
     registry = registry_of(settings, suite.file.vertical) if asked and judged else None
     judges = _judges(suite.file, registry)

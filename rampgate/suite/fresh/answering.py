@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evalcore.scoring.calls import Spend
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
+from rampgate.input_files import BadFile
 from rampgate.suite.fresh.request import fresh_session, head_of_side, read_again, side_of
 from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.base_folder import NoBase, suite_at

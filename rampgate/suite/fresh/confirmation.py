@@ -18,9 +18,9 @@ import orjson
 from evalcore.scoring.calls import Spend
 from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.results import Run
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.files import replace_file
+from rampgate.input_files import BadFile, lines
 from rampgate.registry.rule_history import NoHistory, commit_of
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compared import Compared

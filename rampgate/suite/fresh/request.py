@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rampgate.console import Failure
 from rampgate.files import replace_file
+from rampgate.input_files import document
 from rampgate.suite.runs.answer_files import Head
 from rampgate.suite.runs.only import Side
 from rampgate.suite.runs.session import Session
 from rampgate.suite.suite_files import Suite, SuiteCase
-from rampgate.suite.told_files import read_told
 from schemas.checks.suite_again import AgainSide, SuiteAgain
 
 
@@ -57,7 +57,7 @@ def remove_again(path: Path | None) -> None:
 def read_again(path: Path, suite: Suite, named: Path) -> SuiteAgain:
     """Returns what is to be answered anew of the suite, whose file is `named`. Raises Failure."""
     source = "the file that `suite run --only score --again` wrote"
-    again, _ = read_told(path, SuiteAgain, source)
+    again, _ = document(path, SuiteAgain, f"give {source}")
     if again.suite != suite.file.suite:
         raise Failure(f"{path}: suite: it is of {again.suite!r}, and {named} is {suite.file.suite!r}; give {source}")
     known = {case.id for case in suite.cases}

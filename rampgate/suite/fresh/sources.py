@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from evalcore.scoring.calls import Spend
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
+from rampgate.input_files import BadFile
 from rampgate.suite.fresh.request import head_of_side, write_again
 from rampgate.suite.generation import Left
 from rampgate.suite.runs.only import Side

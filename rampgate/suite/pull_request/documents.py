@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rampgate.suite.told_files import read_told
+from rampgate.input_files import document
 
 
 class SuiteReason(BaseModel):
@@ -69,4 +69,4 @@ class SuiteDocument(BaseModel):
 
 def read_document(path: Path) -> tuple[SuiteDocument, Mapping[str, Any]]:
     """Returns what is gone by, and all that the file tells. Raises Failure."""
-    return read_told(path, SuiteDocument, "the document of `suite run --json`")
+    return document(path, SuiteDocument, "give the document of `suite run --json`")
