@@ -23,9 +23,9 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from evalcore.gates.skips import Skips
 from rampgate.ci_gate.github import REPOSITORY, read_pull_request
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.files import append_file
+from rampgate.input_files import BadFile, lines
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings

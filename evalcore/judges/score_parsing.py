@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from evalcore.judges.evaluator import Evaluation, NoScore
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType, judge_id
 
-NOT_APPLICABLE = "N/A"
+NOT_APPLICABLE: Final = "N/A"
 LONGEST_REASON = 4_000
 _LONGEST_SHOWN = 40
 _FENCES = {"```", "```json", "```JSON"}

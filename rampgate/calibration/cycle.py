@@ -18,8 +18,8 @@ from typing import Any
 
 from evalcore.registry import disk
 from evalcore.registry.files import REFERENCE_SET
-from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of, result
-from rampgate.calibration.steps.given import DIFF, Given
+from rampgate.calibration.folder import DIFF, Folder, alone, evaluation_folder, folder_of, result
+from rampgate.calibration.steps.given import Given
 from rampgate.calibration.steps.order import STEPS, require_reference
 from rampgate.checks.stored_outputs import BASELINE
 from rampgate.command import Context, Document

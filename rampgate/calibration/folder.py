@@ -13,20 +13,75 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+import msgspec
+from msgspec import Struct
 
 from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import digest
+from rampgate.checks.score_files import Weight
 from rampgate.console import Failure, plain
 from rampgate.files import locked, replace_file, writing
+from rampgate.input_files import ScoreValue, document
 from schemas.calibration_cycle import Cycle, Step
 
 DOCUMENT = "cycle.json"
 SECONDS = ".seconds.json"
 """What the steps of an unfinished round took; taken away when the round is done, which tells the sum."""
+DRAWN, RATINGS, PAIRS, ON_SCALE, ANSWERS, DIFF = (
+    "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl", "limits.diff",
+)  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _LEFT = re.compile(r"\.(?P<of>.+)\.[a-z0-9_]{8}")
+
+
+class DrawnTurn(Struct, gc=False):
+    """A line of `draw.jsonl`: a turn that people and judges score. `item_hash` is that of what they read."""
+
+    item_id: str
+    trace_id: str
+    category: str
+    weight: Weight
+    disagreeing: bool
+    item_hash: str
+    judge_scores: dict[str, float]
+
+
+class Rating(Struct, frozen=True, gc=False, rename={"item": "item_id", "judge": "judge_id"}):
+    """A line of `ratings.jsonl`: what one annotator said of one turn, on the scale of one judge."""
+
+    item: str
+    judge: str
+    annotator: str
+    score: float
+
+
+class RoundAnswer(Struct, gc=False):
+    """A line of `answers.jsonl`: what a judge said of a turn in one of the runs."""
+
+    run: int
+    judge_id: str
+    item_id: str
+    score: ScoreValue
+    item_hash: str
+
+
+class RoundPair(Struct, gc=False):
+    """A line of `pairs.jsonl`: a judge's score of a turn beside the mean of people's."""
+
+    judge_id: str
+    judge_version: str
+    item_id: str
+    judge_score: float
+    human_score: float
+    category: str
+    weight: Weight
+
+
+def line(one: Struct | Mapping[str, Any]) -> str:
+    """A line of a file of the round."""
+    return f"{json.dumps(msgspec.to_builtins(one), ensure_ascii=False)}\n"
 
 
 def sha256(content: bytes) -> str:
@@ -42,15 +97,9 @@ class Folder:
     def document(self) -> Cycle | None:
         """The round as far as it is; None before it began. Raises Failure: where a step found something else, too."""
         file = self.path / DOCUMENT
-        try:
-            known = Cycle.model_validate_json(file.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
+        if not file.exists():
             return None
-        except OSError as error:
-            raise Failure(f"{file}: can't be read: {error.strerror or error}") from error
-        except ValidationError as error:
-            where, why = error.errors()[0]["loc"], error.errors()[0]["msg"]
-            raise Failure(f"{file}: {'.'.join(map(str, where))}: {why}; take the file from the history") from error
+        known, _ = document(file, Cycle, "take the file from the history")
         for step, done in known.steps.items():
             if changed := [name for name, was in done.results.items() if result(known, name) != was]:
                 raise Failure(f"{file}: {changed[0]}: is not what {step} found; take the file from the history")

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,26 +14,24 @@ from evalcore.agreement.reference import Entry, bounds, extended, version
 from evalcore.inversion.check import Pairs, check
 from evalcore.registry.files import REFERENCE_SET
 from evalcore.registry.judge import Judge
-from rampgate.calibration.folder import write_whole
-from rampgate.calibration.sheets import Rating
+from rampgate.calibration.folder import DrawnTurn, Rating, RoundPair, write_whole
 from rampgate.checks.agreement import read_reference
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from schemas.calibration_cycle import AgainstPeople, Cycle, RatedAlike
 from schemas.checks.agreement import AgreementFile
 from schemas.judges import ScoreType
 
 SHOWN_ITEMS = 20
-Drawn = Mapping[str, Any]
-"""A line of `draw.jsonl`."""
 
 
-def agreements(ratings: Sequence[Rating], drawn: Mapping[str, Drawn], stated: Mapping[str, Bound]) -> list[RatedAlike]:
+def agreements(
+    ratings: Sequence[Rating], drawn: Mapping[str, DrawnTurn], stated: Mapping[str, Bound]
+) -> list[RatedAlike]:
     """Measures each category and judge: each judge's rubric asks people something else, on a scale of its own. Each has
     to reach the category's threshold."""
     groups: dict[tuple[str, str], list[Rating]] = {}
     for one in ratings:
-        groups.setdefault((str(drawn[one.item]["category"]), one.judge), []).append(one)
+        groups.setdefault((drawn[one.item].category, one.judge), []).append(one)
     none = Bound(wrong="the file of thresholds has no such category")
     return [
         _told(category, judge, agreement(f"{category}/{judge}", _rated(of), stated.get(category, none)))
@@ -47,14 +44,14 @@ def bounds_of(file: AgreementFile, entries: Iterable[Entry], cycle: Cycle) -> di
     return bounds(file, [entry for entry in entries if entry["round"] != cycle.round], cycle.day)
 
 
-def enter(folder: Path, cycle: Cycle, ratings: Sequence[Rating], drawn: Mapping[str, Drawn]) -> str:
+def enter(folder: Path, cycle: Cycle, ratings: Sequence[Rating], drawn: Mapping[str, DrawnTurn]) -> str:
     """Puts the round into the vertical's reference set, once, and returns the set's version. An item of the set is a
     judge and a turn. Raises Failure where another round of that name is in it."""
     path = folder / REFERENCE_SET
-    entries = reference(path)
+    entries = read_reference(path)
     by_category: dict[str, list[Rating]] = {}
     for one in ratings:
-        by_category.setdefault(str(drawn[one.item]["category"]), []).append(one)
+        by_category.setdefault(drawn[one.item].category, []).append(one)
     rated = {name: _rated(of, with_judge=True) for name, of in sorted(by_category.items())}
     there = [entry for entry in entries if entry["round"] == cycle.round]
     before = entries[: entries.index(there[0])] if there else entries
@@ -68,22 +65,14 @@ def enter(folder: Path, cycle: Cycle, ratings: Sequence[Rating], drawn: Mapping[
     return version(whole)
 
 
-def reference(path: Path) -> list[Entry]:
-    """The entries of a set. Raises Failure."""
-    try:
-        return read_reference(path)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-
-
 def pairs(
     ratings: Sequence[Rating],
-    drawn: Mapping[str, Drawn],
+    drawn: Mapping[str, DrawnTurn],
     judges: Mapping[str, Judge],
     scores: Mapping[tuple[str, str], float],
     *,
     on_scale: bool,
-) -> list[dict[str, Any]]:
+) -> list[RoundPair]:
     """Returns each judge's score of each turn, of those that it has of `scores`, beside the mean of people's, with the
     draw's weight. `on_scale`: the mean as the nearest score that the judge's scale has, the lower one of two."""
     said: dict[tuple[str, str], list[float]] = {}
@@ -97,27 +86,22 @@ def pairs(
         mean = math.fsum(of_people) / len(of_people)
         if on_scale and judges[name].score_type is not ScoreType.FLOAT:
             mean = float(math.ceil(mean - 0.5))
-        found.append(
-            {
-                "judge_id": name, "judge_version": judges[name].version, "item_id": item,
-                "judge_score": scores[name, item], "human_score": mean,
-                "category": of["category"], "weight": of["weight"],
-            }
-        )  # fmt: skip
+        version_ = judges[name].version
+        found.append(RoundPair(name, version_, item, scores[name, item], mean, of.category, of.weight))
     return found
 
 
-def against_people(lines: Sequence[Mapping[str, Any]]) -> list[AgainstPeople]:
+def against_people(lines: Sequence[RoundPair]) -> list[AgainstPeople]:
     """Decides of each judge whether it scores against people, by the draw's weights; Spearman's is of the drawn turns
     as they are."""
-    by_judge: dict[str, list[Mapping[str, Any]]] = {}
+    by_judge: dict[str, list[RoundPair]] = {}
     for one in lines:
-        by_judge.setdefault(str(one["judge_id"]), []).append(one)
+        by_judge.setdefault(one.judge_id, []).append(one)
     fields = ("judge_score", "human_score", "weight")
     found = []
     for name, of in by_judge.items():
-        own, people, weights = (np.array([one[field] for one in of], dtype=np.float64) for field in fields)
-        found += check({name: Pairs([str(one["item_id"]) for one in of], own, people, weights=weights)})
+        own, people, weights = (np.array([getattr(one, field) for one in of], dtype=np.float64) for field in fields)
+        found += check({name: Pairs([one.item_id for one in of], own, people, weights=weights)})
     return [
         AgainstPeople(
             judge_id=one.name, n=len(by_judge[one.name]), effective_n=one.found.n, pearson=one.found.pearson,

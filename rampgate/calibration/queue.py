@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import time as time_of_day
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.registry.judge import Judge
-from rampgate.calibration.sheets import Rating, off_scale
+from rampgate.calibration.folder import DrawnTurn, Rating
+from rampgate.calibration.turns import off_scale
 from rampgate.console import Failure, run
 from rampgate.opik_reading import client_of
 from rampgate.settings import Settings
@@ -42,12 +43,12 @@ class PeopleInOpik:
     settings: Settings
     owner: Vertical
     judges: Mapping[str, Judge]
-    drawn: Mapping[str, Mapping[str, Any]]
+    drawn: Mapping[str, DrawnTurn]
 
     def make(self, cycle: Cycle, draw_hash: str) -> PeoplesQueue:
         """Makes the round's queue, of which there is one however often it is made: its id is that of the draw. Raises
         Failure."""
-        traces = {str(one["trace_id"]): item for item, one in self.drawn.items()}
+        traces = {one.trace_id: item for item, one in self.drawn.items()}
         if wrong := [one for one in traces if not _TRACE.fullmatch(one)]:
             raise Failure(
                 f"--queue: {traces[wrong[0]][:80]!r} has trace_id {wrong[0][:80]!r}, which is none of Opik's: "
@@ -78,17 +79,17 @@ class PeopleInOpik:
                 said.extend(page)
 
         self._with_opik(read)
-        items = {str(one["trace_id"]): item for item, one in self.drawn.items()}
+        items = {one.trace_id: item for item, one in self.drawn.items()}
         found: dict[tuple[str, str, str], float] = {}
         for one in said:
             judge = self._names[one.name]
             where = f"Opik, {queue.name}: {items.get(one.trace, one.response or one.trace)[:80]!r}"
             if one.trace not in items:
                 raise Failure(f"{where}, scored by {one.author[:80]!r}: was not drawn; take it out of the queue")
-            if judge.id not in self.drawn[items[one.trace]]["judge_scores"]:
+            if judge.id not in self.drawn[items[one.trace]].judge_scores:
                 continue  # a queue shows all of its names for each of its turns
-            if why := off_scale(one.value, judge):
-                raise Failure(f"{where}: {one.author[:80]!r} said {one.value:g} for {judge.id}: {why}")
+            if must := off_scale(one.value, judge):
+                raise Failure(f"{where}: the score of {one.author[:80]!r} must be {must}, got {one.value:g}")
             key = (items[one.trace], judge.id, one.author)
             if key in found:
                 raise Failure(f"{where}: {one.author[:80]!r} scored it for {judge.id} twice: remove one of them")
@@ -98,7 +99,7 @@ class PeopleInOpik:
     @property
     def _names(self) -> dict[str, Judge]:
         """The judges of the drawn turns by the name of people's scores."""
-        asked = {judge for one in self.drawn.values() for judge in one["judge_scores"]}
+        asked = {judge for one in self.drawn.values() for judge in one.judge_scores}
         return {f"people/{judge}": self.judges[judge] for judge in sorted(asked)}
 
     def _with_opik(self, job: Callable[[OpikQueues, OpikRules], Awaitable[T]]) -> T:

@@ -11,13 +11,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evalcore.registry.judge import Judge
-from rampgate.calibration.turns import ScoredTurn
-from rampgate.ci_gate.inputs import LARGEST, BadFile
+from rampgate.calibration.folder import Rating
+from rampgate.calibration.turns import ScoredTurn, off_scale
+from rampgate.input_files import BadFile, content, wrong
 from schemas.judges import ScoreType
 
 HEADS = (
@@ -28,16 +28,6 @@ LONGEST_TEXT = 30_000
 _BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
-
-
-@dataclass(frozen=True)
-class Rating:
-    """What one annotator said of one turn, on the scale of one judge."""
-
-    item: str
-    judge: str
-    annotator: str
-    score: float
 
 
 def sheet(asked: Iterable[tuple[str, str]], turns: Mapping[str, ScoredTurn], judges: Mapping[str, Judge]) -> str:
@@ -63,17 +53,14 @@ def read_sheets(
         for number, row in _rows(path):
             if not (said := row["score"].strip()):
                 continue
-            item, judge, annotator = (
-                cells.get(row["item_id"], row["item_id"]),
-                row["judge_id"],
-                row["annotator"].strip(),
-            )
+            item, judge, annotator = row["item_id"], row["judge_id"], row["annotator"].strip()
+            item = cells.get(item, item)
             if item not in asked:
-                raise BadFile(f"{path}:{number}: item_id: {item[:80]!r} was not drawn in this round")
+                raise wrong(path, number, "item_id", "of a turn that was drawn in this round", item)
             if judge not in asked[item]:
-                raise BadFile(f"{path}:{number}: judge_id: {judge[:80]!r} did not score {item[:80]!r}")
+                raise wrong(path, number, "judge_id", f"a judge that scored {item[:80]!r}", judge)
             if not annotator or not annotator.isprintable() or len(annotator) > 200:
-                raise BadFile(f"{path}:{number}: annotator: a name is needed, of one line")
+                raise wrong(path, number, "annotator", "a name of one line", annotator)
             score, here = _score(path, number, said, judges[judge]), f"{path}:{number}"
             before, _ = found.setdefault((item, judge, annotator), (here, score))
             if before != here:
@@ -83,14 +70,9 @@ def read_sheets(
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadFile(f"{path}: has more than {LARGEST >> 20} MB")
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            text = file.read()
+        text = content(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadFile(f"{path}: is no UTF-8; save the sheet as CSV UTF-8") from error
-    except OSError as error:
-        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+        raise BadFile(f"{path}: must be UTF-8, got other bytes; save the sheet as CSV UTF-8") from error
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for field in (heads := reader.fieldnames or ()):
@@ -111,19 +93,9 @@ def _score(path: Path, number: int, said: str, judge: Judge) -> float:
     score = float(said) if _NUMBER.fullmatch(said) else math.nan
     if judge.score_type is ScoreType.BOOLEAN:
         score = _WORDS.get(said.lower(), score)
-    if why := off_scale(score, judge):
-        raise BadFile(f"{path}:{number}: score: {said[:40]!r} {why}")
+    if must := off_scale(score, judge):
+        raise wrong(path, number, "score", must, said)
     return score
-
-
-def off_scale(score: float, judge: Judge) -> str:
-    """Returns why this is no score of the judge's scale; empty where it is one."""
-    low, high = judge.score_range
-    whole = judge.score_type is not ScoreType.FLOAT
-    if low <= score <= high and not (whole and score != math.floor(score)):
-        return ""
-    kind = "a whole number" if whole else "a number"
-    return f"is not {kind} from {low:g} to {high:g}, {judge.id}'s scale"
 
 
 def _cell(value: Any) -> str:

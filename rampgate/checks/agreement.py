@@ -69,7 +69,7 @@ def agreement(
 
 def read_thresholds(path: Path) -> AgreementFile:
     """What the categories of a vertical have to reach. Raises Failure."""
-    from rampgate.ci_gate.inputs import file_as
+    from rampgate.input_files import file_as
 
     return file_as(AgreementFile, path)
 
@@ -77,7 +77,7 @@ def read_thresholds(path: Path) -> AgreementFile:
 def read_reference(path: Path) -> list[Entry]:
     """The entries of a reference set; none where there is no file yet. Raises BadFile where its chain is broken."""
     from evalcore.agreement.reference import BrokenChain, verified
-    from rampgate.ci_gate.inputs import BadFile, lines
+    from rampgate.input_files import BadFile, lines
 
     if not path.exists():
         return []

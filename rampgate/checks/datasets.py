@@ -7,7 +7,7 @@ from pathlib import Path
 from evalcore.canaries.turns import turns
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import Item, dataset_item
-from rampgate.ci_gate.inputs import BadFile, read_dataset
+from rampgate.ci_gate.inputs import read_dataset
 from rampgate.console import Failure, plain
 
 
@@ -16,10 +16,7 @@ def items_to_judge(dataset: Path | None, registry: Registry, seed: str, many: in
     where it is bad or empty or an item has no output."""
     if dataset is None:
         return turns(seed, many)
-    try:
-        golden = read_dataset(dataset)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    golden = read_dataset(dataset)
     schema = registry.manifest.get("schema", {})
     found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
     if without := [item.id for item in found if item.missing]:

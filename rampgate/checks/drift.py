@@ -51,7 +51,7 @@ def drift(
     """
     from rampgate.checks.drift_now import Asked, capture_baseline, compare_now
     from rampgate.checks.drift_scores import compared, found
-    from rampgate.checks.score_lines import read_scores
+    from rampgate.checks.score_files import read_scores
     from rampgate.registry.view import require_vertical
 
     if outputs is not None or seed is not None:

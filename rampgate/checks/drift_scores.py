@@ -14,9 +14,9 @@ from evalcore.drift.divergence import Compared, Sample, compare
 from evalcore.drift.scale import Scale, declared, fitting
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
-from rampgate.checks.score_lines import ScoreColumn
-from rampgate.ci_gate.inputs import BadFile
+from rampgate.checks.score_files import ScoreColumn
 from rampgate.command import Document
+from rampgate.input_files import BadFile
 from schemas.judges import judge_id
 
 

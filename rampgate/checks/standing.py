@@ -8,14 +8,12 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.registry.judge import Judge
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, run
 from rampgate.files import append_file
+from rampgate.input_files import read
 from rampgate.settings import Settings
 from schemas.checks.standing import StandingRecord
 from schemas.topics import Topics
@@ -54,12 +52,8 @@ def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[
 def known_by_file(path: Path) -> Suspensions:
     """All that the records of a file say. Raises BadFile, which names file and line."""
     known = Suspensions()
-    for line, one in lines(path):
-        try:
-            known.add(StandingRecord.model_validate(one))
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise BadFile(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    for _, record in read(path, StandingRecord):
+        known.add(record)
     return known
 
 

@@ -10,14 +10,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from evalcore.drift.limits import between_runs
 from evalcore.drift.scale import declared
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import needs_model
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.manifest.discovery import components
 from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from evalcore.registry.judge import Judge, digest
@@ -26,10 +28,10 @@ from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
 from rampgate.asking import asking
-from rampgate.checks.score_lines import ScoreColumn
-from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.checks.score_files import ScoreColumn, VersionedScore
 from rampgate.console import Failure
 from rampgate.files import replace_file
+from rampgate.input_files import lines, read
 from rampgate.settings import Settings
 from schemas.counting import counted
 from schemas.judges import judge_id
@@ -38,11 +40,18 @@ if TYPE_CHECKING:
     from evalcore.drift.scale import Scores
 
 BASELINE = "drift-baseline.jsonl"
-NOT_APPLICABLE = "N/A"
-Said = float | str | None
+Said = float | Literal["N/A"] | None
 """A score, "N/A", or None for an item that is unscored."""
 Run = Mapping[str, Mapping[str, Said]]
 """What each judge, and each of its dimensions, said of each item of one run."""
+
+
+class StoredScore(VersionedScore, gc=False):
+    """A line of a baseline."""
+
+    item_hash: Annotated[
+        str, Meta(description="the hash of the item's output", extra={"remedy": "`check drift --capture` writes it"})
+    ]
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ def write_baseline(path: Path, run: Run, judges: Sequence[Judge], hashes: Mappin
         whole = sorted([*kept, *ours], key=lambda one: str(one["judge_id"]))
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, "".join(f"{json.dumps(one)}\n" for one in whole))
-    except (OSError, BadFile) as error:
+    except OSError as error:
         raise Failure(f"{path}: can't be written: {error}") from error
 
 
@@ -146,14 +155,10 @@ def read_baseline(path: Path, stored: Stored) -> tuple[dict[str, ScoreColumn], d
     hashes = stored.hashes()
     found: dict[str, ScoreColumn] = {}
     versions: dict[str, set[str]] = {}
-    for line, one in lines(path):
-        try:
-            judge, item, score, told = one["judge_id"], one["item_id"], one["score"], one["item_hash"]
-            versions.setdefault(judge, set()).add(one["judge_version"])
-        except KeyError as error:
-            raise BadFile(f"{path}:{line}: {error.args[0]}: is missing; `check drift --capture` writes it") from error
-        if hashes.get(item) == told:
-            found.setdefault(judge, ScoreColumn(path)).add(line, item, score)
+    for number, line in read(path, StoredScore):
+        versions.setdefault(line.judge_id, set()).add(line.judge_version)
+        if hashes.get(line.item_id) == line.item_hash:
+            found.setdefault(line.judge_id, ScoreColumn(path)).add(number, line.item_id, line.score)
     return found, versions
 
 

@@ -85,8 +85,9 @@ def scaffold(
     from evalcore.registry.thresholds import ThresholdTypeError
     from evalcore.scaffold import Refused, Wanted, start, unread
     from evalcore.yaml.findings import Severity, ValidationResult
-    from rampgate.ci_gate.inputs import BadFile, read_traces
+    from rampgate.ci_gate.inputs import read_traces
     from rampgate.files import create_files
+    from rampgate.input_files import BadFile
     from rampgate.registry.view import validation_answer
 
     try:

@@ -93,8 +93,8 @@ def _past(verdicts: str, context: Context, traces: Sequence[Mapping[str, Any]]) 
     """Past verdicts: of the file's, or of the topic's those about the traces' versions. Raises Failure."""
     from agents.ports import Unavailable
     from rampgate.ci_gate.comparison import definition
-    from rampgate.ci_gate.inputs import lines
     from rampgate.ci_gate.publish import past_verdicts
+    from rampgate.input_files import lines
 
     if verdicts != TOPIC:
         return [one for _, one in lines(Path(verdicts))]

@@ -34,9 +34,9 @@ from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.checks.stored_outputs import asked_judges
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.command import Context, Document
 from rampgate.console import Failure, plain
+from rampgate.input_files import BadFile
 from rampgate.inversion.documents import VERDICTS, composites_of, slice_told, told
 from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_of_rounds
 from rampgate.inversion.reference_scores import asked as asked_about

@@ -8,23 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from msgspec import Struct
 
 from evalcore.inversion.reference import People
 from evalcore.registry.judge import Judge, digest
 from evalcore.registry.registry import Registry
+from rampgate.calibration.folder import DRAWN, PAIRS, DrawnTurn, RoundPair
 from rampgate.checks.datasets import items_to_judge
-from rampgate.checks.score_lines import ScoreColumn
+from rampgate.checks.score_files import ScoreColumn, VersionedScore
 from rampgate.checks.stored_outputs import judged
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, plain, run
+from rampgate.input_files import read
 from rampgate.settings import Settings
 from schemas.judges import judge_id
 
-ROUNDS, DRAWN, PAIRS = "rounds", "draw.jsonl", "pairs.jsonl"
-"""What a calibration round leaves beside the reference set (`rampgate calibrate jade --vertical`)."""
+ROUNDS = "rounds"
+"""The folder of calibration rounds, beside the reference set (`rampgate calibrate jade --vertical`)."""
 Scores = Mapping[str, Mapping[str, float]]
 """Of each judge its score of each turn that has one."""
+AnyLine = TypeVar("AnyLine", bound=Struct)
 
 
 def kept_of_rounds(folder: Path, judges: Sequence[Judge], people: Mapping[str, People]) -> Scores:
@@ -33,15 +37,11 @@ def kept_of_rounds(folder: Path, judges: Sequence[Judge], people: Mapping[str, P
     rounds = {name: {turn.round for turn in one.turns.values()} for name, one in people.items()}
     found: dict[str, dict[str, float]] = {judge.id: {} for judge in judges}
     for name in sorted({one for names in rounds.values() for one in names}):
-        for line, one in _there(folder / ROUNDS / name / PAIRS):
-            judge, turn = judge_id(str(one.get("judge_id"))), str(one.get("item_id"))
-            of = people[judge].turns.get(turn) if judge in people else None
-            if of is None or of.round != name or one.get("judge_version") != versions.get(judge):
-                continue
-            score = one.get("judge_score")
-            if isinstance(score, bool) or not isinstance(score, (int, float)):
-                raise BadFile(f"{folder / ROUNDS / name / PAIRS}:{line}: judge_score: is no number")
-            found[judge][turn] = float(score)
+        for one in _there(folder / ROUNDS / name / PAIRS, RoundPair):
+            judge = judge_id(one.judge_id)
+            of = people[judge].turns.get(one.item_id) if judge in people else None
+            if of is not None and of.round == name and one.judge_version == versions.get(judge):
+                found[judge][one.item_id] = one.judge_score
     return found
 
 
@@ -50,13 +50,9 @@ def draws(folder: Path, people: Mapping[str, People]) -> tuple[dict[str, dict[st
     weights: dict[str, dict[str, float]] = {}
     hashes: dict[str, str] = {}
     for name in sorted({turn.round for one in people.values() for turn in one.turns.values()}):
-        path = folder / ROUNDS / name / DRAWN
-        for line, one in _there(path):
-            turn, weight = str(one.get("item_id")), one.get("weight")
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight > 0:
-                raise BadFile(f"{path}:{line}: weight: is no number above 0; take the file from the history")
-            weights.setdefault(name, {})[turn] = float(weight)
-            hashes[turn] = str(one.get("item_hash"))
+        for one in _there(folder / ROUNDS / name / DRAWN, DrawnTurn):
+            weights.setdefault(name, {})[one.item_id] = one.weight
+            hashes[one.item_id] = one.item_hash
     return weights, hashes
 
 
@@ -66,19 +62,14 @@ def from_file(path: Path, judges: Sequence[Judge], people: Mapping[str, People])
     versions = {judge.id: judge.version for judge in judges}
     columns: dict[str, ScoreColumn] = {}
     others = 0
-    for line, one in lines(path):
-        for field in ("judge_id", "judge_version", "item_id"):
-            if not isinstance(one.get(field), str) or not one[field]:
-                raise BadFile(f"{path}:{line}: {field}: is needed; a score counts for the version that gave it")
-        if "score" not in one:
-            raise BadFile(f"{path}:{line}: score: is missing; null says that the judge gave none")
-        judge = judge_id(one["judge_id"])
+    for number, line in read(path, VersionedScore):
+        judge = judge_id(line.judge_id)
         if judge not in versions:
             continue
-        if one["judge_version"] != versions[judge]:
+        if line.judge_version != versions[judge]:
             others += 1
             continue
-        columns.setdefault(judge, ScoreColumn(path)).add(line, one["item_id"], one["score"])
+        columns.setdefault(judge, ScoreColumn(path)).add(number, line.item_id, line.score)
     found = {}
     for judge, column in columns.items():
         scored = dict(zip(column.numbers, column.scores, strict=True))
@@ -119,5 +110,5 @@ def asked(
     return found
 
 
-def _there(path: Path) -> Sequence[tuple[int, dict[str, Any]]]:
-    return list(lines(path)) if path.exists() else []
+def _there(path: Path, kind: type[AnyLine]) -> list[AnyLine]:
+    return [line for _, line in read(path, kind)] if path.exists() else []

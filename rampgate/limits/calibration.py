@@ -18,9 +18,9 @@ from evalcore.registry import disk
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.yaml.editing import written
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.command import Context, Document
 from rampgate.console import Failure
+from rampgate.input_files import BadFile
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
 from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, of_columns, scored_in
 from rampgate.limits.window import read_window

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from evalcore.registry.files import AGREEMENT, REFERENCE_SET, Tree
 from rampgate.checks.agreement import read_reference
-from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure
 
 
 def with_rounds(tree: Tree) -> Tree:
@@ -19,9 +17,6 @@ def with_rounds(tree: Tree) -> Tree:
     found = {}
     for folder in folders:
         path = Path(os.path.normpath(tree.root / folder / REFERENCE_SET))
-        try:
-            entries = read_reference(path)
-        except BadFile as error:
-            raise Failure(str(error)) from error
+        entries = read_reference(path)
         found[Path(folder).parent.name] = frozenset(str(entry["category"]) for entry in entries)
     return replace(tree, rounds=found)

@@ -11,8 +11,7 @@ import numpy as np
 from evalcore.calibration.floors import LEAST_TRACES, Sampled, Values
 from evalcore.inversion.check import Pairs, check
 from evalcore.lint.provenance import LEAST_WINDOW_DAYS
-from rampgate.checks.score_files import read_pairs
-from rampgate.checks.score_lines import ScoreColumn, read_scores
+from rampgate.checks.score_files import ScoreColumn, read_pairs, read_scores
 from schemas.judges import BaselineSource, judge_id
 
 WINDOW_DAYS = 30

@@ -16,7 +16,7 @@ from evalcore.drift.scale import declared
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
 from evalcore.scoring.applicability import kept_weight
-from rampgate.checks.score_lines import ScoreColumn
+from rampgate.checks.score_files import ScoreColumn
 from rampgate.console import Failure, run
 from rampgate.opik_reading import opened
 from rampgate.progress import progress
@@ -120,7 +120,7 @@ def _add(found: Window, view: TurnView, by_name: Mapping[str, Judge]) -> None:
         column = found.columns.setdefault(name if judge is None else judge.id, ScoreColumn(_FROM))
         if view.response_id not in column.items:
             weight = 1.0 if judge is None else kept_weight(judge, voted_down)
-            column.add(len(column.items), view.response_id, score, weight, day)
+            column.add(len(column.items), view.response_id, score, weight, day.toordinal())
 
 
 def _one(score: float) -> Any:

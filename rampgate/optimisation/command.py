@@ -21,7 +21,7 @@ from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.calls import Spend
 from rampgate.asking import NO_MODEL
 from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
-from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs
+from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
 from rampgate.console import Failure, print_json, run
 from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
@@ -76,13 +76,10 @@ def optimise_prompt(options: Options) -> int:
     unknown = [name for name in options.category if name not in registry.category_files]
     if unknown:
         raise Failure(f"--category: the manifest has no {unknown[0]!r}; there are {', '.join(registry.category_files)}")
-    try:
-        work = _work(options, settings, registry)
-        holding = _holding(options, settings, work.agent)
-        with holding.alone():
-            made, told = _ran(options, settings, work, holding)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    work = _work(options, settings, registry)
+    holding = _holding(options, settings, work.agent)
+    with holding.alone():
+        made, told = _ran(options, settings, work, holding)
     print_json(told) if options.as_json else show(report.optimise_report(told))
     seen = any(one.kept or (one.before and one.outcome in HELD) for one in made.proposals)
     return 0 if seen or not made.targets or _capped(made, work, holding) else 1

@@ -10,14 +10,15 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
+from msgspec import Struct, to_builtins
+
 from evalcore.optimisation.measuring import Outcome
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.files import locked, replace_file, writing
+from rampgate.input_files import read
 
 LEDGER = "ledger.jsonl"
 PLACE = ".answers"
@@ -28,8 +29,7 @@ HELD = (Outcome.DRAFT, Outcome.UNMEASURED)
 """Outcomes that a person sees."""
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """A line of the log: what became of one prompt of one agent."""
 
     candidate: str
@@ -111,7 +111,7 @@ class Holding:
         line = Decided(candidate, week, self._vertical, self._agent, prompt_hash, outcome, why)
         if line != known:
             self._log.append(line)
-            self.write(LEDGER, "".join(f"{json.dumps(asdict(one), ensure_ascii=False)}\n" for one in self._log))
+            self.write(LEDGER, "".join(f"{json.dumps(to_builtins(one), ensure_ascii=False)}\n" for one in self._log))
         return written
 
     def write(self, name: str, text: str) -> Path:
@@ -145,14 +145,4 @@ class Holding:
 
     def _read(self) -> list[Decided]:
         path = self._inside(self.folder / LEDGER)
-        if not path.exists():
-            return []
-        found = []
-        for line, one in lines(path):
-            try:
-                texts = {name: str(one[name]) for name in Decided.__dataclass_fields__ if name != "outcome"}
-                found.append(Decided(**texts, outcome=Outcome(one["outcome"])))
-            except (KeyError, ValueError) as error:
-                told = f"{path}:{line}: {error}: is no line of the log; take the file back from git"
-                raise BadFile(told) from error
-        return found
+        return [line for _, line in read(path, Decided)] if path.exists() else []

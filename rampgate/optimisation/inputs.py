@@ -5,10 +5,11 @@ What can't be right is refused with file, line, field and remedy.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct
 
 from evalcore.gates.golden import CandidateAnswer, Failed, category_of
 from evalcore.judges.score_parsing import NOT_APPLICABLE
@@ -16,18 +17,34 @@ from evalcore.optimisation.definition import AgentDefinition, BadDefinition, rea
 from evalcore.registry.registry import Judge, Registry, UnknownJudge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.items import identity
-from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.input_files import BadFile, content, read, twice, wrong
 from schemas.judges import ScoreType
 
 UNSCORED = Unscored("the judge gave no score")
 
 
+class JudgeScore(Struct, gc=False):
+    """A line of results, also as `rampgate.judge-scores` has it, where an item is a trace."""
+
+    judge_id: Annotated[
+        str, Meta(min_length=1, description="a judge", extra={"remedy": "a line is {judge_id, item_id, score}"})
+    ]
+    item_id: str | int | None = None
+    trace_id: str | int | None = None
+    score: Any = UNSET
+    dimension: Any = None
+    vertical: Any = None
+    agent_id: Any = None
+    agent_version: Any = None
+    judge_version: Any = None
+    unscored: Any = None
+    na: Any = None
+
+
 def read_agent(path: Path, vertical: str) -> AgentDefinition:
     """The Agent Definition of the vertical. Raises BadFile."""
     try:
-        found = read_definition(str(path), path.read_bytes())
-    except OSError as error:
-        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+        found = read_definition(str(path), content(path))
     except BadDefinition as error:
         raise BadFile(str(error)) from error
     if found.vertical is not None and found.vertical != vertical:
@@ -45,22 +62,29 @@ def read_results(
     prefix = f"{declared.name} v{declared.version}: "
     found: dict[tuple[str, str], Answer] = {}
     at: dict[tuple[str, str], int] = {}
-    for line, one in lines(path):
-        if one.get("dimension") is not None or "." in str(one.get("judge_id")):
+    ours = {
+        "vertical": vertical, "agent_id": agent.agent_id, "agent_version": agent.agent_version,
+    }  # fmt: skip
+    for number, line in read(path, JudgeScore):
+        if line.dimension is not None or "." in line.judge_id:
             continue
-        place = f"{path}:{line}"
-        judge = _judge(place, one, registry, vertical)
-        _same(place, one, "vertical", vertical)
-        _same(place, one, "agent_id", agent.agent_id)
-        _same(place, one, "agent_version", agent.agent_version)
-        _same(place, one, "judge_version", judge.version)
-        item = _item(place, one).removeprefix(prefix)
+        try:
+            judge = registry.judge(line.judge_id, vertical)
+        except UnknownJudge as error:
+            raise BadFile(f"{path}:{number}: judge_id: {error}") from error
+        for field, own in {**ours, "judge_version": judge.version}.items():
+            if (told := getattr(line, field)) is not None and own is not None and str(told) != own:
+                raise wrong(path, number, field, repr(own), told, "give the results of this one")
+        name = next((one for one in (line.item_id, line.trace_id) if one not in (None, "")), None)
+        if name is None:
+            raise wrong(path, number, "item_id", "the id of an item, a text or a whole number", line.item_id)
+        item = str(name).removeprefix(prefix)
         if item not in known:
-            raise BadFile(f"{place}: item_id: {item[:80]!r} is no item of the dataset; give the one that was judged")
+            raise wrong(path, number, "item_id", "an item of the dataset", item, "give the one that was judged")
         key = (judge.id, item)
-        if (before := at.setdefault(key, line)) != line:
-            raise BadFile(f"{place}: item_id: {item[:80]!r} was scored by this judge on line {before}")
-        found[key] = _answer(place, one, judge)
+        if (before := at.setdefault(key, number)) != number:
+            raise twice(path, number, "item_id", f"this judge's score of {item[:80]!r}", before)
+        found[key] = _answer(path, number, line, judge)
     if not found:
         raise BadFile(f"{path}: has no scores; a line is {{judge_id, item_id, score}}")
     return found
@@ -82,44 +106,19 @@ def output_of(row: Mapping[str, Any], item: str, outputs: Mapping[str, Candidate
     return given.get("output") if given is not None else row.get("output")
 
 
-def _judge(place: str, one: Mapping[str, Any], registry: Registry, vertical: str) -> Judge:
-    name = one.get("judge_id")
-    if not isinstance(name, str) or not name:
-        raise BadFile(f"{place}: judge_id: is missing; a line is {{judge_id, item_id, score}}, and no gate's document")
-    try:
-        return registry.judge(name, vertical)
-    except UnknownJudge as error:
-        raise BadFile(f"{place}: judge_id: {error}") from error
-
-
-def _item(place: str, one: Mapping[str, Any]) -> str:
-    for field in ("item_id", "trace_id"):
-        value = one.get(field)
-        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
-            return str(value)
-    raise BadFile(f"{place}: item_id: an id is needed, a text or a whole number")
-
-
-def _same(place: str, one: Mapping[str, Any], field: str, ours: str | None) -> None:
-    told = one.get(field)
-    if told is not None and ours is not None and str(told) != ours:
-        raise BadFile(f"{place}: {field}: {str(told)[:80]!r} is not {ours!r}; give the results of this one")
-
-
-def _answer(place: str, one: Mapping[str, Any], judge: Judge) -> Answer:
-    score = one.get("score")
-    if one.get("unscored"):
+def _answer(path: Path, number: int, line: JudgeScore, judge: Judge) -> Answer:
+    if line.unscored:
         return UNSCORED
-    if one.get("na") or score == NOT_APPLICABLE:
+    if line.na or line.score == NOT_APPLICABLE:
         return NotApplicable()
-    if score is None:
-        if "score" not in one:
-            raise BadFile(f"{place}: score: is missing; null says that the judge gave none")
+    if line.score is UNSET:
+        raise wrong(path, number, "score", "there, or null where the judge gave none", UNSET)
+    if line.score is None:
         return UNSCORED
-    low, high = judge.score_range
+    score, (low, high) = line.score, judge.score_range
     boolean = judge.score_type is ScoreType.BOOLEAN
-    sound = isinstance(score, (int, float)) and math.isfinite(score) and low <= score <= high
+    sound = isinstance(score, (int, float)) and low <= score <= high
     if not sound or (isinstance(score, bool) and not boolean) or (boolean and score not in (0, 1)):
         scale = f"{judge.id} scores {judge.score_type.value} from {low:g} to {high:g}"
-        raise BadFile(f"{place}: score: {str(score)[:40]!r} is none: {scale}")
+        raise wrong(path, number, "score", f"on the scale: {scale}", score)
     return Scored(float(score))

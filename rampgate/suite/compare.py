@@ -8,8 +8,8 @@ from pathlib import Path
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, failed_throughout, scale_of, versions_of
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
+from rampgate.input_files import BadFile
 from rampgate.suite.compared import Compared
 from rampgate.suite.result_files import read_run
 

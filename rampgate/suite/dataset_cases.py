@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.ports import Unauthorized, Unavailable
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
+from rampgate.input_files import BadFile
 from rampgate.registry.dataset_check import RETRY_SECONDS, opened
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings

@@ -10,7 +10,6 @@ from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
@@ -54,10 +53,7 @@ def open_suite(
     """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
     taken from. Raises Failure."""
     settings = load_settings({"configs": configs})
-    try:
-        suite = suite_in(settings, path, proposed)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    suite = suite_in(settings, path, proposed)
     asked = suite.file.judges or suite.file.pairwise
     registry = None
     if asked and judged:

@@ -19,9 +19,9 @@ import orjson
 from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from evalcore.suite.comparison import SEED
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.files import replacing
+from rampgate.input_files import BadFile
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.store.sealed import SealedStore

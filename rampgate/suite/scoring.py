@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from evalcore.gates.golden import Failed, with_output
 from evalcore.judges.kinds import needs_model
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
@@ -20,7 +21,6 @@ from evalcore.scoring.runner import Scorer
 from evalcore.suite.checks import Checker
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.suite_files import SuiteCase
-from schemas.checks.suite_results import NOT_APPLICABLE
 
 Numbered = tuple[SuiteCase, int]
 """A case, and the number of a sample of it."""

@@ -15,7 +15,7 @@ from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.items import identity
 from evalcore.suite.checks import Checker
 from evalcore.suite.draw import smoke_set
-from rampgate.ci_gate.inputs import BadFile, file_as, lines
+from rampgate.input_files import BadFile, file_as, lines
 from rampgate.registry.rule_history import NoHistory, commit_of, git_bytes
 from rampgate.suite.generation import configuration_of
 from schemas.checks.suite import Candidate, Check, Part, SuiteFile

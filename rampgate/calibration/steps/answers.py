@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from evalcore.scoring.items import Item, dataset_item
-from rampgate.calibration.folder import write_whole
+from rampgate.calibration.folder import ANSWERS, RoundAnswer, line, write_whole
 from rampgate.calibration.steps.draw import texts
-from rampgate.calibration.steps.given import ANSWERS, Given, Outcome, drawn_turns, judges_to_ask, line
+from rampgate.calibration.steps.given import Given, Outcome, drawn_turns, judges_to_ask
 from rampgate.checks.stored_outputs import Run, Stored, baseline_file, judged, limits, write_baseline
-from rampgate.ci_gate.inputs import lines
 from rampgate.console import run
+from rampgate.input_files import read
 from schemas.calibration_cycle import Cycle, NewDriftLimit
 from schemas.counting import counted
 
@@ -37,7 +37,7 @@ def ask(given: Given, cycle: Cycle) -> Outcome:
     runs = run(partial(judged, given.settings, judges, items, cycle.runs, beside=beside, purpose="calibrate"))
     hashes = Stored(items).hashes()
     text = "".join(
-        line({"run": number, "judge_id": judge, "item_id": item, "score": score, "item_hash": hashes[item]})
+        line(RoundAnswer(number, judge, item, score, hashes[item]))
         for number, one in enumerate(runs)
         for judge, said in one.items()
         for item, score in said.items()
@@ -50,17 +50,14 @@ def scores_now(given: Given) -> Now:
     with a score, so a turn's own may be another version's; it stands only for a judge that is code, which is not
     asked."""
     asked = {judge.id for judge in judges_to_ask(given)}
-    said = {
-        (str(one["judge_id"]), str(one["item_id"])): one["score"]
-        for _, one in lines(given.folder.path / ANSWERS)
-        if one["run"] == 0
-    }
+    answers = read(given.folder.path / ANSWERS, RoundAnswer)
+    said = {(one.judge_id, one.item_id): one.score for _, one in answers if one.run == 0}
     found: dict[tuple[str, str], float] = {}
     own = left = 0
     for item, one in drawn_turns(given).items():
-        for judge, score in one["judge_scores"].items():
+        for judge, score in one.judge_scores.items():
             if judge not in asked:
-                found[judge, item], own = float(score), own + 1
+                found[judge, item], own = score, own + 1
             elif isinstance(now := said.get((judge, item)), float):
                 found[judge, item] = now
             else:
@@ -74,9 +71,9 @@ def limit_drift(given: Given, cycle: Cycle) -> Outcome:
     """The judges' baseline, and the limit that their own runs give of their drift (PF-9 FR-13)."""
     runs: list[dict[str, dict[str, Any]]] = [{} for _ in range(cycle.runs)]
     hashes: dict[str, str] = {}
-    for _, one in lines(given.folder.path / ANSWERS):
-        runs[one["run"]].setdefault(one["judge_id"], {})[one["item_id"]] = one["score"]
-        hashes[one["item_id"]] = one["item_hash"]
+    for _, one in read(given.folder.path / ANSWERS, RoundAnswer):
+        runs[one.run].setdefault(one.judge_id, {})[one.item_id] = one.score
+        hashes[one.item_id] = one.item_hash
     judges = judges_to_ask(given)
     last: Run = runs[-1]
     write_baseline(baseline_file(given.settings, cycle.vertical), last, judges, hashes)

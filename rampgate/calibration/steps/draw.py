@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evalcore.calibration.draw import Drawn, TooFewTurns, Turn, disagree, draw
 from evalcore.registry.judge import Judge
-from rampgate.calibration.steps.given import DRAWN, Given, Outcome, drawn_turns, line
+from rampgate.calibration.folder import DRAWN, DrawnTurn, line
+from rampgate.calibration.steps.given import Given, Outcome, drawn_turns
 from rampgate.calibration.turns import ScoredTurn, read_turns
 from rampgate.checks.agreement import read_thresholds
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
 from schemas.calibration_cycle import Cycle, DrawnCategory, Window
 
@@ -22,7 +21,7 @@ def draw_turns(given: Given, cycle: Cycle) -> Outcome:
         return _from_opik(given, cycle, cycle.window)
     if given.turns is None:
         raise Failure("--turns FILE: the round began with turns of a file")
-    turns = _turns(given, given.turns)
+    turns = read_turns(given.turns, given.vertical, given.registry)
     drawn = _drawn(given, cycle, turns.values(), str(given.turns))
     return Outcome(**_found(given, turns, drawn, turns))
 
@@ -32,15 +31,16 @@ def texts(given: Given, cycle: Cycle) -> dict[str, ScoredTurn]:
     Failure."""
     drawn = drawn_turns(given)
     if given.turns is not None:
-        turns, where = _turns(given, given.turns), f"{given.turns}: response_id"
+        turns = read_turns(given.turns, given.vertical, given.registry)
+        where = f"{given.turns}: response_id"
         remedy = "give the file that the round was drawn from"
     elif cycle.window is not None:
-        turns = given.opik.whole({item: str(one["trace_id"]) for item, one in drawn.items()}, _query(cycle))
+        turns = given.opik.whole({item: one.trace_id for item, one in drawn.items()}, _query(cycle))
         where, remedy = f"{cycle.window.project}: response_id", "begin another round, with another --round"
     else:
         raise Failure("--turns FILE: the texts of the drawn turns are needed; the round keeps none")
     for item, one in drawn.items():
-        if item not in turns or turns[item].hash != one["item_hash"]:
+        if item not in turns or turns[item].hash != one.item_hash:
             why = "is another one now" if item in turns else "is missing"
             raise Failure(f"{where}: {item[:80]!r} {why}: {remedy}")
     return turns
@@ -84,13 +84,9 @@ def _found(
     text = ""
     for one in drawn:
         turn = turns[one.turn.item]
-        text += line(
-            {
-                "item_id": turn.item, "trace_id": turn.trace, "category": turn.category, "weight": one.weight,
-                "disagreeing": one.turn.disagreeing, "item_hash": whole[turn.item].hash,
-                "judge_scores": dict(sorted(turn.scores.items())),
-            }
-        )  # fmt: skip
+        scores = dict(sorted(turn.scores.items()))
+        of_turn = (turn.item, turn.trace, turn.category, one.weight, one.turn.disagreeing, whole[turn.item].hash)
+        text += line(DrawnTurn(*of_turn, scores))
     of = [_candidate(turn, given.judges) for turn in turns.values() if turn.scores]
     table = [
         DrawnCategory(
@@ -110,13 +106,6 @@ def _found(
 def _query(cycle: Cycle) -> dict[str, Any]:
     """What the audit's record says was asked for."""
     return {"calibration": cycle.round, "ticket": cycle.ticket}
-
-
-def _turns(given: Given, path: Path) -> dict[str, ScoredTurn]:
-    try:
-        return read_turns(path, given.vertical, given.registry)
-    except BadFile as error:
-        raise Failure(str(error)) from error
 
 
 def _candidate(turn: ScoredTurn, judges: Mapping[str, Judge]) -> Turn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,19 +10,14 @@ from typing import Any
 from evalcore.registry.files import AGREEMENT
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
-from rampgate.calibration.folder import Folder, evaluation_folder
+from rampgate.calibration.folder import DRAWN, RATINGS, DrawnTurn, Folder, Rating, evaluation_folder
 from rampgate.calibration.opik_turns import OpikTurns
 from rampgate.calibration.queue import PeopleInOpik
-from rampgate.calibration.sheets import Rating
 from rampgate.checks.stored_outputs import asked_judges
-from rampgate.ci_gate.inputs import lines
 from rampgate.command import Context
+from rampgate.input_files import read
 from rampgate.settings import Settings
 from schemas.calibration_cycle import PeoplesQueue, State
-
-DRAWN, RATINGS, PAIRS, ON_SCALE, ANSWERS, DIFF = (
-    "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl", "limits.diff",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,24 +85,17 @@ class Outcome:
     found: Mapping[str, Any] = field(default_factory=dict)
 
 
-def line(one: Mapping[str, Any]) -> str:
-    return f"{json.dumps(one, ensure_ascii=False)}\n"
-
-
-def drawn_turns(given: Given) -> dict[str, dict[str, Any]]:
+def drawn_turns(given: Given) -> dict[str, DrawnTurn]:
     """The lines of the draw by turn."""
-    return {str(one["item_id"]): one for _, one in lines(given.folder.path / DRAWN)}
+    return {one.item_id: one for _, one in read(given.folder.path / DRAWN, DrawnTurn)}
 
 
 def ratings_of(given: Given) -> list[Rating]:
     """What people said."""
-    return [
-        Rating(one["item_id"], one["judge_id"], one["annotator"], one["score"])
-        for _, one in lines(given.folder.path / RATINGS)
-    ]
+    return [one for _, one in read(given.folder.path / RATINGS, Rating)]
 
 
 def judges_to_ask(given: Given) -> list[Judge]:
     """The judges of the drawn turns that ask a model, in one order."""
-    drawn = {judge for one in drawn_turns(given).values() for judge in one["judge_scores"]}
+    drawn = {judge for one in drawn_turns(given).values() for judge in one.judge_scores}
     return asked_judges([given.judges[name] for name in sorted(drawn)])

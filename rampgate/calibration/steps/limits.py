@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalcore.registry.judge import digest
-from rampgate.calibration.folder import sha256
-from rampgate.calibration.steps.given import DIFF, ON_SCALE, Given, Outcome
+from rampgate.calibration.folder import DIFF, ON_SCALE, sha256
+from rampgate.calibration.steps.given import Given, Outcome
 from rampgate.limits.calibration import Calibrated, Options, proposals
 from rampgate.limits.rule_files import FileChange, NewLimits, put, write_limits
 from schemas.calibration_cycle import Cycle, NewFloor, RuleChange, State, Step

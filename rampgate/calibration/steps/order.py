@@ -7,23 +7,14 @@ from typing import Any
 
 from evalcore.registry.files import AGREEMENT, REFERENCE_SET
 from evalcore.registry.judge import digest
-from rampgate.calibration.folder import Folder, evaluation_folder, sha256
-from rampgate.calibration.people import reference
+from rampgate.calibration.folder import ANSWERS, DIFF, DRAWN, ON_SCALE, RATINGS, Folder, evaluation_folder, sha256
 from rampgate.calibration.report import report_files
 from rampgate.calibration.steps.answers import ask, limit_drift
 from rampgate.calibration.steps.draw import draw_turns
-from rampgate.calibration.steps.given import (
-    ANSWERS,
-    DIFF,
-    DRAWN,
-    ON_SCALE,
-    RATINGS,
-    Given,
-    Outcome,
-    judges_to_ask,
-)
+from rampgate.calibration.steps.given import Given, Outcome, judges_to_ask
 from rampgate.calibration.steps.limits import diff, floors, of_diff, write
 from rampgate.calibration.steps.people import agree, annotate, invert
+from rampgate.checks.agreement import read_reference
 from rampgate.console import Failure
 from schemas.calibration_cycle import Cycle, State, Step
 
@@ -36,7 +27,7 @@ def require_reference(given: Given, cycle: Cycle) -> None:
     """Raises Failure where the reference set lacks the version that a round of the vertical left: it was cut, emptied
     or made again."""
     path = evaluation_folder(given.settings.configs, cycle.vertical) / REFERENCE_SET
-    there = {"", *(str(entry["hash"]) for entry in reference(path))}
+    there = {"", *(str(entry["hash"]) for entry in read_reference(path))}
     for one in (cycle, *_others(given)):
         if one.reference_version not in there:
             told = f"has not the ratings of {one.round} any more, version {one.reference_version[:12]}"

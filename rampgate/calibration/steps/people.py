@@ -8,25 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.registry.files import REFERENCE_SET
-from rampgate.calibration.folder import evaluation_folder, write_whole
-from rampgate.calibration.people import against_people, agreements, bounds_of, enter, pairs, reference
-from rampgate.calibration.queue import ANNOTATORS, lacking
-from rampgate.calibration.sheets import Rating, read_sheets, sheet
-from rampgate.calibration.steps.answers import scores_now
-from rampgate.calibration.steps.draw import texts
-from rampgate.calibration.steps.given import (
+from rampgate.calibration.folder import (
     DRAWN,
     ON_SCALE,
     PAIRS,
     RATINGS,
-    Given,
-    Outcome,
-    drawn_turns,
+    Rating,
+    evaluation_folder,
     line,
-    ratings_of,
+    write_whole,
 )
-from rampgate.checks.agreement import read_thresholds
-from rampgate.ci_gate.inputs import BadFile
+from rampgate.calibration.people import against_people, agreements, bounds_of, enter, pairs
+from rampgate.calibration.queue import ANNOTATORS, lacking
+from rampgate.calibration.sheets import read_sheets, sheet
+from rampgate.calibration.steps.answers import scores_now
+from rampgate.calibration.steps.draw import texts
+from rampgate.calibration.steps.given import Given, Outcome, drawn_turns, ratings_of
+from rampgate.checks.agreement import read_reference, read_thresholds
 from rampgate.console import Failure
 from schemas.calibration_cycle import Cycle, State
 
@@ -35,7 +33,7 @@ def annotate(given: Given, cycle: Cycle) -> Outcome:
     """Takes what people said, on sheets or in a queue in Opik; waits for them while a drawn turn lacks a score: of
     anybody on a sheet, of as many people as the queue asks for there."""
     drawn = drawn_turns(given)
-    asked = {item: frozenset(one["judge_scores"]) for item, one in drawn.items()}
+    asked = {item: frozenset(one.judge_scores) for item, one in drawn.items()}
     every = [(item, judge) for item in drawn for judge in sorted(asked[item])]
     if given.empty_sheet is not None:
         _write_sheet(given, cycle, given.empty_sheet, every)
@@ -46,10 +44,7 @@ def annotate(given: Given, cycle: Cycle) -> Outcome:
     if not given.sheets:
         told = f"{len(every)} scores of people are to come: --queue has them given in Opik, --sheet FILE on a sheet"
         return Outcome(State.WAITING, told)
-    try:
-        ratings = read_sheets(given.sheets, asked, given.judges)
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    ratings = read_sheets(given.sheets, asked, given.judges)
     rated = {(one.item, one.judge) for one in ratings}
     return _rated(ratings, every, [one for one in every if one not in rated], "have no score yet")
 
@@ -64,10 +59,7 @@ def _in_queue(given: Given, cycle: Cycle, every: Sequence[tuple[str, str]]) -> O
 def _rated(
     ratings: Sequence[Rating], every: Sequence[tuple[str, str]], missing: Sequence[tuple[str, str]], why: str
 ) -> Outcome:
-    text = "".join(
-        line({"item_id": one.item, "judge_id": one.judge, "annotator": one.annotator, "score": one.score})
-        for one in ratings
-    )
+    text = "".join(map(line, ratings))
     if missing:
         item, judge = missing[0]
         told = f"{len(missing)} of {len(every)} {why}, such as {item} for {judge}"
@@ -81,7 +73,7 @@ def agree(given: Given, cycle: Cycle) -> Outcome:
     """Nothing of the round counts, or enters the reference set, before every category clears (PF-9 FR-14)."""
     folder, drawn = evaluation_folder(given.settings.configs, cycle.vertical), drawn_turns(given)
     ratings = ratings_of(given)
-    stated = bounds_of(read_thresholds(given.thresholds_file), reference(folder / REFERENCE_SET), cycle)
+    stated = bounds_of(read_thresholds(given.thresholds_file), read_reference(folder / REFERENCE_SET), cycle)
     found = agreements(ratings, drawn, stated)
     if refused := [one for one in found if not one.passed]:
         told = "; ".join(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
+from rampgate.input_files import BadFile
 from rampgate.suite.runs.base_folder import NoBase, suite_at, with_interpreter
 from rampgate.suite.suite_files import NO_CODE, Suite, files_of
 

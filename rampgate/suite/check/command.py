@@ -123,8 +123,8 @@ def check(
 def _stored(opened: Opened, store: str | None, runs: int, score: str) -> tuple[list[StoredRun], Fresh | None, str]:
     """The last runs, those to draw from, and else why there are none. Raises Failure."""
     from agents.ports import Unavailable
-    from rampgate.ci_gate.inputs import BadFile
     from rampgate.console import Failure, run
+    from rampgate.input_files import BadFile
     from rampgate.suite.check.stored import fresh_runs
     from rampgate.suite.runs.stored import StoredRuns
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalcore.suite.gates import BLOCKING
 from rampgate.console import Failure
+from rampgate.input_files import document
 from rampgate.suite.report.outcome import stopped
-from rampgate.suite.told_files import read_told
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 ORDER: Final = tuple(VerdictLevel)
@@ -91,7 +91,7 @@ def word_of(path: Path, commit: str, version: str | None = None) -> SuiteWord:
     configuration's hash, as in a canary plan, is its configuration, and the run's has to be that one; any other says
     nothing of it."""
     try:
-        run, _ = read_told(path, SuiteDocument, "the document of `suite run --json`")
+        run, _ = document(path, SuiteDocument, "give the document of `suite run --json`")
     except Failure as error:
         return _unusable(str(error), {"document": str(path), "verdict": None})
     about = run.model_dump(include={"suite", "agent", "configuration", "commit", "set", "verdict"})

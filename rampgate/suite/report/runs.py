@@ -10,8 +10,8 @@ from typing import Any
 from evalcore.suite.results import NoScore, Run, chosen, scale_of
 from evalcore.suite.sides import facts_of
 from evalcore.suite.trend import SliceTrend, trend
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
+from rampgate.input_files import BadFile
 from rampgate.report.drawing import Course
 from rampgate.report.model import Report, Section
 from rampgate.store.place import Place

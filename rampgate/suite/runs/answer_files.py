@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import says_nothing
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.files import replacing
+from rampgate.input_files import BadFile, lines
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.scoring import Place
 from schemas.checks.suite_again import Side

@@ -12,18 +12,18 @@ from typing import Any
 import orjson
 
 from agents.ports import Unavailable
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import Spend
-from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
+from rampgate.input_files import BadFile
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.forgetting import forget
 from rampgate.suite.runs.named import named_run, written
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
-from schemas.checks.suite_results import NOT_APPLICABLE
 
 __all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "verdict_of"]
 FAILED = "fail"

@@ -20,9 +20,9 @@ import orjson
 from evalcore.scoring.calls import Spend
 from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.results import Run
-from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
+from rampgate.input_files import BadFile, document, lines
 from rampgate.suite.compared import Compared
 from rampgate.suite.generation import Left
 from rampgate.suite.result_files import read_run
@@ -32,7 +32,6 @@ from rampgate.suite.runs.baseline import Baseline
 from rampgate.suite.runs.session import Session
 from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite
-from rampgate.suite.told_files import read_told
 from schemas.checks.suite_again import AgainSide, Side, SuiteAgain
 
 JUDGES_SAY: Final = ("scores", "reasons", "versions", "pairwise")
@@ -91,7 +90,7 @@ def request_file(out: Path) -> Path:
 
 def read_request(path: Path, suite: Suite, named: Path) -> SuiteAgain:
     """Returns what is to be answered again of the suite, whose file is `named`. Raises Failure."""
-    again, _ = read_told(path, SuiteAgain, SOURCE)
+    again, _ = document(path, SuiteAgain, f"give {SOURCE}")
     if again.suite != suite.file.suite:
         raise Failure(f"{path}: suite: it is of {again.suite!r}, and {named} is {suite.file.suite!r}; give {SOURCE}")
     known = {case.id for case in suite.cases}

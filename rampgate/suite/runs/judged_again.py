@@ -18,7 +18,7 @@ from agents.ports import Unavailable
 from evalcore.gates.golden import OF_ANSWERS
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.runner import Scorer
-from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.input_files import BadFile, lines
 from rampgate.suite.generation import Generated, KeptValues
 from rampgate.suite.result_files import read_run
 from rampgate.suite.scoring import Answering, Numbered, Place, Rubric

@@ -16,7 +16,7 @@ from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer, evaluate
 from evalcore.suite.pairwise.outcome import Outcome, outcome, tally, without_asking
 from evalcore.suite.pairwise.question import PairJudge, questions
-from rampgate.ci_gate.inputs import lines
+from rampgate.input_files import lines
 from rampgate.suite.generation import KeptValues, Left
 from rampgate.suite.runs.judged_again import stored_traces, trace_of_row
 from rampgate.suite.scoring import Rubric, ScoredSample

@@ -207,14 +207,17 @@ def test_a_sheet_begins_no_formula_and_brings_ids_back(calibrate: Calibrate) -> 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("r999,helpfulness,ann,4", "scores.csv:2: item_id: 'r999' was not drawn"),
-        ("{item},refusal,ann,1", "scores.csv:2: judge_id: 'refusal' did not score"),
-        ("{item},helpfulness,ann,6", "scores.csv:2: score: '6' is not a whole number from 1 to 5"),
-        ("{item},helpfulness,ann,NaN", "scores.csv:2: score: 'NaN' is not a whole number"),
-        ("{item},helpfulness,ann,４", "scores.csv:2: score: '４' is not a whole number"),
-        ("{item},helpfulness,ann,true", "scores.csv:2: score: 'true' is not a whole number"),
-        ("{item},helpfulness,ann,good", "scores.csv:2: score: 'good' is not a whole number"),
-        ("{item},helpfulness,,4", "scores.csv:2: annotator: a name is needed"),
+        ("r999,helpfulness,ann,4", "scores.csv:2: item_id: must be of a turn that was drawn in this round, got 'r999'"),
+        ("{item},refusal,ann,1", "scores.csv:2: judge_id: must be a judge that scored"),
+        (
+            "{item},helpfulness,ann,6",
+            "scores.csv:2: score: must be a whole number from 1 to 5, helpfulness's scale, got '6'",
+        ),
+        ("{item},helpfulness,ann,NaN", "scores.csv:2: score: must be a whole number from 1 to 5"),
+        ("{item},helpfulness,ann,４", "scores.csv:2: score: must be a whole number from 1 to 5"),
+        ("{item},helpfulness,ann,true", "scores.csv:2: score: must be a whole number from 1 to 5"),
+        ("{item},helpfulness,ann,good", "scores.csv:2: score: must be a whole number from 1 to 5"),
+        ("{item},helpfulness,,4", "scores.csv:2: annotator: must be a name of one line"),
         ("{item},helpfulness,ann,4\n{item},helpfulness,ann,4", "scores.csv:3: annotator: 'ann' rated"),
     ],
 )
@@ -259,12 +262,18 @@ def test_a_sheet_is_read_strictly(calibrate: Calibrate, tmp_path: Path, text: st
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"vertical": "travel"}, "turns.jsonl:4: vertical: 'travel' is not shop"),
-        ({"judge_scores": {"helpfulness": 7}}, "turns.jsonl:4: judge_scores.helpfulness: 7 is no score from 1 to 5"),
-        ({"judge_scores": {"helpfulness": True}}, "turns.jsonl:4: judge_scores.helpfulness: is no finite number"),
-        ({"agent_response": None}, "turns.jsonl:4: agent_response: people and judges read it"),
-        ({"response_id": "r1"}, "turns.jsonl:4: response_id: 'r1' is on line 2 too"),
-        ({"feedback_scores": {"user_signal_thumbs": "up"}}, "turns.jsonl:4: feedback_scores.user_signal_thumbs: is no"),
+        ({"vertical": "travel"}, "turns.jsonl:4: vertical: must be 'shop', got 'travel'"),
+        (
+            {"judge_scores": {"helpfulness": 7}},
+            "turns.jsonl:4: judge_scores.helpfulness: must be a whole number from 1 to 5",
+        ),
+        ({"judge_scores": {"helpfulness": True}}, "turns.jsonl:4: judge_scores.helpfulness: must be a whole number"),
+        ({"agent_response": None}, "turns.jsonl:4: agent_response: must be what people and judges read"),
+        ({"response_id": "r1"}, "turns.jsonl:4: response_id: must be there once, got 'r1' on line 2 too"),
+        (
+            {"feedback_scores": {"user_signal_thumbs": "up"}},
+            "turns.jsonl:4: feedback_scores.user_signal_thumbs: must be a number",
+        ),
     ],
 )
 def test_turns_that_cant_be_right_are_refused_with_file_line_and_field(

@@ -175,17 +175,21 @@ def rating(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("command", "lines", "said"),
     [
-        ("inversion", [line(human_score=float("-inf"))], "1: human_score: is no finite number"),
-        ("inversion", [line(judge_score=None)], "1: judge_score: a number is needed"),
-        ("inversion", [line(), line(item_id="1")], "2: item_id: '1' of 'a' is on line 1 too"),
+        ("inversion", [line(human_score=float("-inf"))], "1: human_score: must be a finite number, got -inf"),
+        ("inversion", [line(judge_score=None)], "1: judge_score: must be a number, got null"),
+        ("inversion", [line(), line(item_id="1")], "2: item_id: must be there once, got '1' of 'a' on line 1 too"),
         (
             "inversion",
             [line(judge_version="v1"), line(item_id=2, judge_version="v2")],
-            "2: judge_version: 'v2' is not that of the lines before",
+            "2: judge_version: must be 'v1', as on the lines before, got 'v2'",
         ),
-        ("inversion", [line(category=3)], "1: category: is no text"),
-        ("agreement", [rating(), rating(score=3)], "2: annotator: 'x' rated '1' on line 1 too"),
-        ("agreement", [rating(annotator=None)], "1: annotator: an id is needed"),
+        ("inversion", [line(category=3)], "1: category: must be a text, got 3"),
+        ("agreement", [rating(), rating(score=3)], "2: annotator: must be there once, got 'x' for '1' on line 1 too"),
+        (
+            "agreement",
+            [rating(annotator=None)],
+            "1: annotator: must be a text without blanks at its ends, or a whole number, got null",
+        ),
     ],
 )
 def test_what_cannot_be_right_is_refused_with_file_line_and_field(
@@ -229,9 +233,12 @@ def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(check: 
     code, out, _ = check("agreement", jsonl(tmp_path / "a.jsonl", *lines), "--level", "nominal", "--json")
     assert (code, json.loads(out)["categories"][0]["alpha"]) == (0, pytest.approx(1.0))
     mixed = jsonl(tmp_path / "b.jsonl", *lines, rating(item_id="n", score=1))
-    assert "25: score: 'c' has labels and numbers" in check("agreement", mixed, "--level", "nominal")[2]
+    assert (
+        "25: score: must be a label, as on lines of 'c' before, got 1"
+        in check("agreement", mixed, "--level", "nominal")[2]
+    )
     below = jsonl(tmp_path / "c.jsonl", rating(score=-1))
-    assert "1: score: is below zero" in check("agreement", below, "--level", "ratio")[2]
+    assert "1: score: must be a number from 0 at ratio level" in check("agreement", below, "--level", "ratio")[2]
     assert "'cardinal' is not one of 'nominal', 'ordinal'" in check("agreement", below, "--level", "cardinal")[2]
 
 
@@ -274,4 +281,4 @@ def test_a_line_nested_a_thousand_deep_is_bad_input(check: Run, tmp_path: Path) 
     file = tmp_path / "deep.jsonl"
     file.write_text(f'{{"judge_id": "mine", "item_id": 1, "judge_score": {deep}, "human_score": 3}}\n')
     code, _, err = check("inversion", file)
-    assert (code, "deep.jsonl:1: the line is nested deeper than 100 levels" in err.replace("\n", "")) == (2, True)
+    assert (code, "deep.jsonl:1: must be nested at most 100 levels deep" in err.replace("\n", "")) == (2, True)

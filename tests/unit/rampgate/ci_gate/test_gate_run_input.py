@@ -35,11 +35,14 @@ def test_bad_input_names_what_is_wrong(rig: Rig, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (b"{", ":1: not JSON"),
-        (b'{"id": "a", "output": "x"}\n[]', ":2: not an object"),
+        (b"{", ":1: must be JSON"),
+        (b'{"id": "a", "output": "x"}\n[]', ":2: must be an object, got []"),
         (b'{"output": "x"}', ":1: id:"),
         (b'{"id": "a"}', ":1: output:"),
-        (b'{"id": "a", "output": "x"}\n\n{"id": "a", "output": "y"}', ":3: id: 'a' was answered before"),
+        (
+            b'{"id": "a", "output": "x"}\n\n{"id": "a", "output": "y"}',
+            ":3: id: must be there once, got the answer to 'a' on line 1 too",
+        ),
     ],
 )
 def test_a_broken_file_of_outputs_names_the_line(rig: Rig, lines: bytes, told: str) -> None:
@@ -49,7 +52,7 @@ def test_a_broken_file_of_outputs_names_the_line(rig: Rig, lines: bytes, told: s
 
 def test_a_broken_dataset_names_the_line(rig: Rig) -> None:
     jsonl(rig.dataset, item(0), item(0))
-    assert ":2: metadata.id: 'i0' is the id of line 1 too" in refused(
+    assert ":2: metadata.id: must be there once, got 'i0' on line 1 too" in refused(
         "--dataset", rig.dataset, "--outputs", rig.outputs
     )
     jsonl(rig.dataset, {"metadata": {}})

@@ -193,7 +193,7 @@ def test_bad_input_names_what_is_wrong(rig: Traced, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lines", "told"),
-    [(b"{", ":1: not JSON"), (b'{"input": "x"}\n[]', ":2: not an object"), (b'{"output": "x"}', ":1: input:")],
+    [(b"{", ":1: must be JSON"), (b'{"input": "x"}\n[]', ":2: must be an object"), (b'{"output": "x"}', ":1: input:")],
 )
 def test_a_broken_file_of_traces_names_the_line(rig: Traced, lines: bytes, told: str) -> None:
     rig.traces.write_bytes(lines)

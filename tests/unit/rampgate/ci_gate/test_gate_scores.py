@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.checks.score_lines import read_scores
+from rampgate.checks.score_files import read_scores
 from tests.unit.rampgate.ci_gate.gate_commands import commanded, gate
 from tests.unit.rampgate.ci_gate.gate_rig import CATEGORIES, ITEMS, Rig, answer, jsonl
 

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from evalcore.agreement.check import Rated
 from evalcore.agreement.reference import extended, verified
 from evalcore.registry.disk import read_tree, today
 from evalcore.registry.judge import Judge, digest
 from evalcore.registry.registry import build
 from evalcore.validation import checked
+from rampgate.calibration.folder import DrawnTurn, RoundPair
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, jsonl
 
@@ -65,21 +68,20 @@ class Shop:
         """What a round left of it: the draw, and what the judges said then."""
         folder = self.folder / "rounds" / name
         folder.mkdir(parents=True, exist_ok=True)
+        hashes = [digest([output(n)["input"], output(n)["output"]]) for n in range(TURNS)]
         drawn = [
-            {
-                "item_id": f"r{n}", "weight": weights.get(n, 1.0),
-                "item_hash": digest([output(n)["input"], output(n)["output"]]),
-            }
+            DrawnTurn(f"r{n}", f"t{n}", "shop_returns", weights.get(n, 1.0), False, hashes[n], {}) for n in range(TURNS)
+        ]
+        pairs = [
+            RoundPair(judge.id, judge.version, f"r{n}", says(n), quality(n), "shop_returns", weights.get(n, 1.0))
+            for judge in judges
             for n in range(TURNS)
-        ]  # fmt: skip
-        jsonl(folder / "draw.jsonl", *drawn)
-        jsonl(
-            folder / "pairs.jsonl",
-            *(self.score(judge, n, says, "judge_score") for judge in judges for n in range(TURNS)),
-        )
+        ]
+        jsonl(folder / "draw.jsonl", *map(to_builtins, drawn))
+        jsonl(folder / "pairs.jsonl", *map(to_builtins, pairs))
 
-    def score(self, judge: Judge, number: int, says: Says, field: str = "score") -> dict[str, Any]:
-        return {"judge_id": judge.id, "judge_version": judge.version, "item_id": f"r{number}", field: says(number)}
+    def score(self, judge: Judge, number: int, says: Says) -> dict[str, Any]:
+        return {"judge_id": judge.id, "judge_version": judge.version, "item_id": f"r{number}", "score": says(number)}
 
     def records(self, file: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file.read_text().splitlines()]

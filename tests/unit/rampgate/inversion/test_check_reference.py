@@ -143,7 +143,8 @@ def test_pf9_fr10_a_judge_that_people_scored_in_a_file_alone_is_held_against_the
 ) -> None:
     """A safety judge scores no turns of production: its own items are scored, and that holds for 92 days."""
     judge, standing = shop.judge("brevity"), tmp_path / "standing.jsonl"
-    pairs = [{**shop.score(judge, n, says, "judge_score"), "human_score": quality(n)} for n in range(TURNS)]
+    scores = [(shop.score(judge, n, says), quality(n)) for n in range(TURNS)]
+    pairs = [{**one, "judge_score": one["score"], "human_score": human} for one, human in scores]
     file = str(jsonl(tmp_path / "own.jsonl", *pairs))
     found, _, _ = ran(capsys, monkeypatch, "check", "inversion", file, "--standing", str(standing), "--json")
     assert found == (1 if says is turned else 0)
@@ -200,9 +201,12 @@ def test_an_output_that_people_did_not_read_is_refused(shop: Shop, check: Check,
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ({"judge_id": "helpfulness", "item_id": "r1", "score": 1}, "judge_version: is needed"),
-        ({"judge_id": "helpfulness", "judge_version": "v", "item_id": "r1"}, "score: is missing"),
-        ({"judge_id": "helpfulness", "judge_version": None, "item_id": "r1", "score": 1}, "judge_version: is needed"),
+        ({"judge_id": "helpfulness", "item_id": "r1", "score": 1}, "judge_version: must be a text"),
+        ({"judge_id": "helpfulness", "judge_version": "v", "item_id": "r1"}, "score: must be a number"),
+        (
+            {"judge_id": "helpfulness", "judge_version": None, "item_id": "r1", "score": 1},
+            "judge_version: must be a text",
+        ),
     ],
 )
 def test_a_line_that_can_not_be_right_is_named(

@@ -182,8 +182,8 @@ def test_a_judges_lines_all_have_a_weight_or_none_has(calibrate: Calibrate, sour
     lines[weighted]["weight"] = 4
     words = ("--acceptable", "0.5") if source == "jade" else ()
     code, _, err = calibrate(source, lines, *words)
-    before = "none" if weighted else "one"
-    told = f"scores.jsonl:2: weight: the lines of a judge all have a weight, or none has; those before have {before}"
+    got = "4.0" if weighted else "nothing"
+    told = f"scores.jsonl:2: weight: must be on all lines of a judge or on none, got {got}"
     assert (code, told in err) == (2, True), err
 
 
@@ -193,7 +193,8 @@ def test_a_day_that_has_not_come_is_told_with_its_line(calibrate: Calibrate, fie
     moment = f"{tomorrow}" if field == "day" else f"{tomorrow}T00:00:00Z"
     lines = [{**one, field: moment} for one in scored("mine", [0.8])]
     code, _, err = calibrate("production", lines)
-    assert (code, f"scores.jsonl:1: {field}: {moment!r} has not come: it is {disk.today()} in UTC" in err) == (2, True)
+    told = f"scores.jsonl:1: {field}: must be at most {disk.today()}, today in UTC, got {moment!r}"
+    assert (code, told in err) == (2, True)
 
 
 def test_a_day_is_one_of_utc_and_all_lines_of_a_judge_have_one(calibrate: Calibrate) -> None:

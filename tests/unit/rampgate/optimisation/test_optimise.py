@@ -229,7 +229,7 @@ def test_too_few_held_out_items_leave_a_fork_unmeasured(rig: OptimiseRig) -> Non
         "rampgate.optimisation.forks.score_gate",  # the first item is answered
         "rampgate.optimisation.loop.decided",  # all is scored
         "rampgate.optimisation.command.report.draft",  # nothing is written
-        "rampgate.optimisation.holding.asdict",  # the draft is written, its line is not
+        "rampgate.optimisation.holding.to_builtins",  # the draft is written, its line is not
         "rampgate.optimisation.command.html",  # half of the report is written
     ],
 )

@@ -26,18 +26,18 @@ def line(rig: OptimiseRig, **fields: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"vertical": "travel"}, "scores.jsonl:1: vertical: 'travel' is not 'shop'"),
-        ({"agent_id": "other"}, "scores.jsonl:1: agent_id: 'other' is not 'chat'"),
-        ({"agent_version": "2"}, "scores.jsonl:1: agent_version: '2' is not '3'"),
-        ({"judge_version": "abc"}, "scores.jsonl:1: judge_version: 'abc' is not"),
+        ({"vertical": "travel"}, "scores.jsonl:1: vertical: must be 'shop', got 'travel'"),
+        ({"agent_id": "other"}, "scores.jsonl:1: agent_id: must be 'chat', got 'other'"),
+        ({"agent_version": "2"}, "scores.jsonl:1: agent_version: must be '3', got '2'"),
+        ({"judge_version": "abc"}, "scores.jsonl:1: judge_version: must be '"),
         ({"judge_id": "politeness"}, "scores.jsonl:1: judge_id:"),
-        ({"judge_id": None}, "scores.jsonl:1: judge_id: is missing"),
-        ({"item_id": "i999"}, "scores.jsonl:1: item_id: 'i999' is no item of the dataset"),
-        ({"item_id": None}, "scores.jsonl:1: item_id: an id is needed"),
-        ({"score": 9}, "scores.jsonl:1: score: '9' is none: helpfulness scores INTEGER from 1 to 5"),
+        ({"judge_id": None}, "scores.jsonl:1: judge_id: must be a judge, got nothing"),
+        ({"item_id": "i999"}, "scores.jsonl:1: item_id: must be an item of the dataset, got 'i999'"),
+        ({"item_id": None}, "scores.jsonl:1: item_id: must be the id of an item"),
+        ({"score": 9}, "scores.jsonl:1: score: must be on the scale: helpfulness scores INTEGER from 1 to 5, got 9"),
         ({"score": "good"}, "scores.jsonl:1: score:"),
         ({"score": True}, "scores.jsonl:1: score:"),
-        ({"item_id": "i1"}, "item_id: 'i1' was scored by this judge on line 1"),
+        ({"item_id": "i1"}, "item_id: must be there once, got this judge's score of 'i1' on line 1 too"),
     ],
 )
 def test_a_bad_line_of_the_results_is_named(rig: OptimiseRig, fields: dict[str, Any], told: str) -> None:

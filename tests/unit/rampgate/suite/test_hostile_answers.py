@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from evalcore.suite.checks import Checker
-from rampgate.ci_gate.inputs import BadFile, read_outputs
+from rampgate.ci_gate.inputs import read_outputs
 from rampgate.cli import app
+from rampgate.input_files import BadFile
 from schemas.checks.suite import Check
 from streams.gates.candidate import CandidateClient
 from tests.root import ROOT

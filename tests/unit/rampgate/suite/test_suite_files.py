@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rampgate.ci_gate.inputs import BadFile
+from rampgate.input_files import BadFile
 from rampgate.suite.suite_files import read_suite
 from tests.unit.rampgate.suite.suite_commands import refused
 from tests.unit.rampgate.suite.suite_folders import case, written
