@@ -162,15 +162,13 @@ def _words(entry: Mapping[str, Any], names: Sequence[str]) -> Iterator[Sequence[
         yield [one.strip().removeprefix("@").casefold() if name == "approved_by" else known[name] for name in names]
 
 
-def looked_up(repository: str | None, pull_request: str) -> PullRequest | None:
-    """What GitHub says of the pull request; None without a repository. Raises Failure."""
-    if repository is None:
+def looked_up(pull_request: str | None) -> PullRequest | None:
+    """What GitHub says of the pull request OWNER/NAME#NUMBER; None without one. Raises Failure."""
+    if pull_request is None:
         return None
-    number = pull_request.removeprefix("#")
-    if not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise Failure("--repository: say which pull request, by its number: --pull-request 12")
-    if not REPOSITORY.fullmatch(repository):
-        raise Failure("--repository: name it as GitHub does: owner/name")
+    repository, _, number = pull_request.rpartition("#")
+    if not REPOSITORY.fullmatch(repository) or not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise Failure(f"--pull-request: must be OWNER/NAME#NUMBER, as GitHub names it, got {pull_request[:120]!r}")
     settings = load_settings()
     url, token = settings.github_url, revealed(settings.github_token)
     try:
@@ -187,7 +185,7 @@ def append_merge(
     if pull is None or pull.merged_as != merged_as:
         raise Failure(
             f"--audit: {merged_as[:12]} is not what the pull request was merged as: only from the push of its merge, "
-            "--head COMMIT --repository OWNER/NAME --pull-request N, does an override reach the audit"
+            "--head COMMIT --pull-request OWNER/NAME#N, does an override reach the audit"
         )
     about = {"repository": pull.repository, "pull_request": f"#{pull.number}", "author": pull.author, "head": pull.head}
     for kind, entries in overrides.items():

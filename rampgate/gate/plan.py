@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,22 +11,23 @@ from typer import Argument, Option
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
 from rampgate.gate.report import plan_report
+from schemas.dead_letters import clean
 
 if TYPE_CHECKING:
     from evalcore.gates.planning import Renamed
 
 
-@command(plan_report, flags="configs")
+@command(plan_report, flags="configs", gone={"--repository": "say --pull-request OWNER/NAME#NUMBER"})
 def gate_plan(
     context: Context,
     files: Annotated[list[str] | None, Argument(metavar="[FILE]...", help="more changed files")] = None,
     changed: Annotated[list[str] | None, Option(help="a changed file, from the repository's root")] = None,
     base: Annotated[str | None, Option(metavar="REF", help="the target branch: what changed since, by git")] = None,
     head: Annotated[str, Option(metavar="REF", help="with --base: the pull request's last commit")] = "HEAD",
-    repository: Annotated[
-        str | None, Option(help="owner/name on GitHub, which says what its branch requires and who approved")
+    pull_request: Annotated[
+        str | None,
+        Option(metavar="OWNER/NAME#N", help="on GitHub, which says what its branch requires and who approved"),
     ] = None,
-    pull_request: Annotated[str, Option(help="its number")] = "",
     audit: Annotated[
         Path | None, Option(help="on the push of a merge: append its overrides to this JSON Lines file")
     ] = None,
@@ -63,7 +65,7 @@ def gate_plan(
     names += changes(Path(), base, head) if base is not None else []
     configs, today = context.settings.configs, context.today
     table = table_at(Path(), configs, base)
-    pull = looked_up(repository, pull_request)
+    pull = looked_up(pull_request)
     made = plan(names, today=today, table=table.paths, pull=pull)
     added, refused = excepted(exceptions_added(Path(), configs, base, head), pull) if pull else ([], [])
     refused += made.wrong
@@ -73,6 +75,8 @@ def gate_plan(
         skips, shifts = [asdict(skip) | definition for skip in made.skipped], [asdict(shift)] if shift else []
         overrides = {"gate_skip": skips, "baseline_shift": shifts, "enforcement": added}
         append_merge(audit, pull, commit_of(Path(), head), overrides)
+    if context.as_json:  # a job keeps the document in a file: its log says why an override does not hold
+        sys.stderr.write("".join(f"override refused: {clean(one, 500)}\n" for one in refused))
     fields = {
         "gates": list(made.gates),
         "files": [asdict(one) for one in made.files],

@@ -44,18 +44,7 @@ def gate_report(answer: GateAnswer) -> Report:
     reasons = list(_reasons(outcome, words))
     shifts = ", ".join(sorted(outcome.wanted.accepted))
     lowest = [row for name in words for row in _lowest(outcome, name)]
-    heads = (
-        "Judge",
-        "",
-        "Score",
-        "Threshold",
-        "Floor",
-        "Baseline",
-        "Items",
-        "Unscored",
-        "Standing, due",
-        "Low to high",
-    )
+    heads = ("Judge", "", "Score", "Threshold", "Floor", "Baseline", "Items", "Unscored", "Standing, due", "Spread")
     sure = ("Judge", "Kind", "95 %", "Not applicable", "Asked again", "Finds a fall of", "A clean one passes")
     return Report(
         f"gate {verdict.milestone}",
@@ -131,7 +120,7 @@ def _reasons(outcome: GateRun, words: Mapping[str, VerdictLevel]) -> Iterator[Re
                 about, level, message = judge, word, message.removeprefix(f"{judge} ")
         yield Reason(
             "error" if level is VerdictLevel.FAIL else "warning", message, one.code, about,
-            undecided=one.code in UNDECIDED,
+            undecided=level is VerdictLevel.FAIL and one.code in UNDECIDED,
         )  # fmt: skip
 
 

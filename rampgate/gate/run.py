@@ -37,6 +37,7 @@ GONE = {
     "--html": "say --report FILE.html",
     "--markdown": "say --report FILE: Markdown goes at the end of a file whose name ends neither in .html nor .xml",
     "--dataset-name": "say --dataset-version NAME@VERSION",
+    "--repository": "say --pull-request OWNER/NAME#NUMBER",
     "--candidate-tries": "an item is asked for three times at most",
 }
 
@@ -78,10 +79,10 @@ def gate_run(
         Path | None,
         Option(help="at pre_merge: the document of `suite run --json` on --commit; the worse of both decides"),
     ] = None,
-    repository: Annotated[
-        str | None, Option(help="owner/name on GitHub, which says who approves; no shift is accepted without")
+    pull_request: Annotated[
+        str | None,
+        Option(metavar="OWNER/NAME#N", help="on GitHub, which says who approves; no shift is accepted without"),
     ] = None,
-    pull_request: Annotated[str, Option(help="its number")] = "",
     vertical: Annotated[str | None, Option(help="use this vertical's limits; without it the platform's")] = None,
     publish: Annotated[
         bool, Option("--publish", help="at pre_merge: to the verdicts' topic, for the version's first step")
@@ -134,7 +135,7 @@ def gate_run(
             raise Failure("--skips: not at pre_merge, which no override skips")
     else:
         before = {"dataset": dataset, "candidate": candidate, "outputs": outputs}
-        _refuse(milestone, "--traces FILE", **before, repository=repository, suite=suite)
+        _refuse(milestone, "--traces FILE", **before, pull_request=pull_request, suite=suite)
         if traces is None:
             raise Failure(f"{milestone} looks at traces: --traces FILE")
         if publish:
@@ -168,7 +169,7 @@ def gate_run(
         vertical = gate.vertical
     elif golden is not None:
         vertical = vertical or vertical_of(golden, registry)
-    shifted = _shifted(repository, pull_request, registry, today)
+    shifted = _shifted(pull_request, registry, today)
     declared = registry.dataset(vertical)
     wanted = gates.GateRequest(
         registry, today, milestone, vertical=vertical, within=within,
@@ -239,7 +240,7 @@ def _done(steps: list[Callable[[], None]]) -> Failure | None:
 
 def _refuse(milestone: Milestone, judged: str, **options: object) -> None:
     """Raise Failure where an option is given that only another milestone looks at."""
-    if strange := [f"--{name}" for name, given in options.items() if given is not None]:
+    if strange := [f"--{name.replace('_', '-')}" for name, given in options.items() if given is not None]:
         raise Failure(f"{', '.join(strange)}: not at {milestone}, which looks at {judged}")
 
 
@@ -288,12 +289,12 @@ def _overrides(settings: Settings) -> Skips:
         return Skips()
 
 
-def _shifted(repository: str | None, pull_request: str, registry: Registry, today: date) -> Sequence[str]:
+def _shifted(pull_request: str | None, registry: Registry, today: date) -> Sequence[str]:
     """The judges whose baseline shift the pull request's description has accepted."""
     from evalcore.gates.overrides import accepted
     from rampgate.overrides import looked_up
 
-    shift, refused = accepted(looked_up(repository, pull_request), registry, today)
+    shift, refused = accepted(looked_up(pull_request), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     return shift.judges if shift is not None else ()

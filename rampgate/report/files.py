@@ -9,7 +9,7 @@ from typing import Any
 from rampgate.console import Failure, json_text
 from rampgate.files import append_file, replace_file, writable
 from rampgate.report.html import html
-from rampgate.report.junit import of_report
+from rampgate.report.junit import junit
 from rampgate.report.markdown import markdown
 from rampgate.report.model import Report
 
@@ -36,7 +36,7 @@ def write(path: Path, report: Report, document: Any = None) -> None:
     if kind in PAGES:
         replace_file(path, html(report), "--report")
     elif kind == ".xml":
-        replace_file(path, of_report(report), "--report")
+        replace_file(path, junit(report), "--report")
     elif kind == ".json" and document is not None:
         replace_file(path, json_text(document), "--report")
     else:

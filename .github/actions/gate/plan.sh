@@ -12,8 +12,8 @@ git fetch --quiet --no-tags --no-recurse-submodules "$proposed" HEAD
 commit=$(git rev-parse --verify 'FETCH_HEAD^{commit}')
 
 status=0
-"$rampgate" gate plan --base HEAD --head "$commit" --configs "$CONFIGS" --repository "$REPOSITORY" \
-    --pull-request "$NUMBER" --json >"$folder/plan.json" || status=$?
+"$rampgate" gate plan --base HEAD --head "$commit" --configs "$CONFIGS" \
+    --pull-request "$REPOSITORY#$NUMBER" --json >"$folder/plan.json" || status=$?
 ((status <= 1)) || exit "$status" # 1: an override is refused
 "$rampgate" gate proposal "$commit" --configs "$CONFIGS" --to "$folder/registry" --format github --json \
     >"$folder/proposal.json"

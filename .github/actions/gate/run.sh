@@ -8,7 +8,7 @@ for name in MODEL_URL MODEL_KEY CANDIDATE_KEY OPIK OPIK_API_KEY; do
     if [[ -n ${!name} ]]; then export "RAMPGATE_$name=${!name}"; fi
 done
 arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
-arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER")
+arguments+=(--pull-request "$REPOSITORY#$NUMBER")
 arguments+=(--format github --json --report "$folder/gate.xml" --report "$folder/gate.html")
 arguments+=(--metrics-file "$folder/gate.prom")
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--report "$GITHUB_STEP_SUMMARY")

@@ -30,7 +30,7 @@ for commit in $(git rev-list --first-parent --reverse "$before..HEAD"); do
     fi
     number=$(awk -v commit="$commit" '$1 == commit { print $2 }' <<<"$merges")
     [[ -n $number ]] || continue
-    arguments=(--base "$before" --head "$commit" --configs "$CONFIGS" --repository "$REPOSITORY" --pull-request "$number")
+    arguments=(--base "$before" --head "$commit" --configs "$CONFIGS" --pull-request "$REPOSITORY#$number")
     [[ -z $AGENT_ID ]] || arguments+=(--agent-id "$AGENT_ID" --agent-version "${AGENT_VERSION:-$commit}")
     status=0
     "$rampgate" gate plan "${arguments[@]}" --audit "$folder/audit.jsonl" --json >"$folder/plan-$number.json" || status=$?

@@ -160,7 +160,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     yield from commanded(Rig, tmp_path, monkeypatch)
 
 
-ON_GITHUB = ("--repository", "example/agents", "--pull-request", "12")
+ON_GITHUB = ("--pull-request", "example/agents#12")
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
         yield fake
 
 
-ON_GITHUB = ("--repository", "example/agents", "--pull-request", "12")
+ON_GITHUB = ("--pull-request", "example/agents#12")
 
 
 LOOSER = """overrides:

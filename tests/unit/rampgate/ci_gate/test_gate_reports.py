@@ -26,7 +26,7 @@ from rampgate.ci_gate.run import GateAnswer, GateRequest, GateRun, run
 from rampgate.gate.report import distributions, gate_report, levels
 from rampgate.report.github import workflow_commands
 from rampgate.report.html import html
-from rampgate.report.junit import of_report
+from rampgate.report.junit import junit
 from rampgate.report.markdown import markdown
 from rampgate.report.model import Report
 from schemas.judges import Enforcement, Milestone
@@ -88,21 +88,21 @@ async def test_scores_are_counted_in_the_bins_of_their_scale() -> None:
 
 
 async def test_junit_has_a_test_for_each_judge_and_a_failure_for_what_blocks() -> None:
-    suite = junit_suite(of_report(reported(await outcome())))
+    suite = junit_suite(junit(reported(await outcome())))
     assert {case.get("name") for case in suite} >= {"helpfulness", "brevity", "refusal", "honesty"}
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "0", "0")
     assert "below_threshold" in (suite.findtext("testcase[@name='helpfulness']/system-out") or "")
     dishonest = await outcome(lambda kind, _: {"boolean": False, "integer": 5, "number": 1.0}[kind])
-    bad = junit_suite(of_report(reported(dishonest)))
+    bad = junit_suite(junit(reported(dishonest)))
     failure = bad.find("testcase[@name='honesty']/failure")
     assert failure is not None
     assert (failure.get("type"), bad.get("failures")) == ("floor_breach", "1")
-    unknown = junit_suite(of_report(reported(await outcome(failed=ITEMS))))
+    unknown = junit_suite(junit(reported(await outcome(failed=ITEMS))))
     assert unknown.get("errors") == "4"
 
 
 def test_a_report_that_fails_without_an_error_passes_no_test_of_its_own_name() -> None:
-    suite = junit_suite(of_report(Report("check", "1 drifted", "fail", tests=["one"])))
+    suite = junit_suite(junit(Report("check", "1 drifted", "fail", tests=["one"])))
     assert suite.find("testcase[@name='check']/failure") is not None
     assert suite.get("failures") == "1"
 
@@ -168,7 +168,7 @@ def decided(milestone: Milestone, **judges: Judged) -> GateRun:
 def counted(outcome: GateRun) -> tuple[int, int, str]:
     """JUnit's failures and errors, and the level of the first annotation."""
     report = reported(outcome)
-    (found,) = re.findall(rb'failures="(\d+)" errors="(\d+)"', of_report(report))
+    (found,) = re.findall(rb'failures="(\d+)" errors="(\d+)"', junit(report))
     return int(found[0]), int(found[1]), workflow_commands(report)[0].split(" ", 1)[0]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rampgate.console import Failure
 from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
 from tests.unit.rampgate.ci_gate.gate_rig import Rig, jsonl, standing_record
 
@@ -39,7 +40,7 @@ def test_a_standing_that_can_not_be_read_ends_the_gate_with_2(
     monkeypatch.setenv("RAMPGATE_KAFKA", "127.0.0.1:9")
     done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--standing", standing)
     assert why in str(done.exception), done.output
-    assert type(done.exception).__name__ == "Failure"
+    assert isinstance(done.exception, Failure)
 
 
 def test_a_line_that_is_no_record_is_named(rig: Rig) -> None:

@@ -118,27 +118,21 @@ def test_an_answer_without_the_pull_request_approves_nothing(host: FakeGitHub, b
 def test_a_command_asks_the_host_that_the_settings_name(host: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAMPGATE_GITHUB_URL", host.url)
     monkeypatch.setenv("RAMPGATE_GITHUB_TOKEN", "another")
-    assert looked_up("example/agents", "#12") == PULL
+    assert looked_up("example/agents#12") == PULL
     assert host.tokens == ["Bearer another"]
-    assert looked_up(None, "12") is None
+    assert looked_up(None) is None
     host.status = 403
     with pytest.raises(Failure, match="answers 403"):
-        looked_up("example/agents", "12")
+        looked_up("example/agents#12")
 
 
 @pytest.mark.parametrize(
-    ("repository", "number"),
-    [
-        ("example/agents", ""),
-        ("example/agents", "https://x/12"),
-        ("example/agents", "1٢"),
-        ("agents", "12"),
-        ("a/b/c", "12"),
-    ],
+    "named",
+    ["example/agents#", "example/agents", "example/agents#https://x/12", "example/agents#1٢", "agents#12", "a/b/c#1"],
 )
-def test_a_pull_request_is_named_by_repository_and_number(repository: str, number: str) -> None:
-    with pytest.raises(Failure, match="--repository"):
-        looked_up(repository, number)
+def test_a_pull_request_is_named_by_repository_and_number(named: str) -> None:
+    with pytest.raises(Failure, match="--pull-request: must be OWNER/NAME#NUMBER"):
+        looked_up(named)
 
 
 def test_the_token_is_not_sent_in_the_clear() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rampgate.report.drawing import Course, Estimate, Intervals
 from rampgate.report.html import html
-from rampgate.report.junit import of_report
+from rampgate.report.junit import junit
 from rampgate.report.markdown import markdown
 from rampgate.report.model import Link, Passage, Reason, Report, Section
 from rampgate.report.values import LONGEST
@@ -63,7 +63,7 @@ def test_what_is_not_decided_yet_is_an_error_in_junit_though_it_is_a_warning_to_
         Reason("warning", "not yet", "waits", undecided=True, test="the run"),
         Reason("warning", "worse", test="chat"),
     ]
-    told = junit_suite(of_report(Report("T", "waits", "fail", reasons=why, tests={"the run": "", "chat": "holds"})))
+    told = junit_suite(junit(Report("T", "waits", "fail", reasons=why, tests={"the run": "", "chat": "holds"})))
     problems = {str(test.get("name")): [one.tag for one in test] for test in told}
     assert problems == {"T": [], "the run": ["error"], "chat": ["system-out"]}
     assert told.findall(".//system-out")[0].text == "holds\nwarning: worse"
