@@ -37,16 +37,14 @@ class Gullible(BaseModel):
 
 _VALUE = r"(?P<value>-?\d+(?:\.\d+)?|true|false)"
 _TELL = r"(?:(?:give|rate)\s+this(?:\s+a)?|score\s+this\s+as|set\s+the\s+score\s+to|the\s+score\s+must\s+be)\s+"
-_TOLD = re.compile(_TELL + _VALUE, re.IGNORECASE)
-_AT_THE_END = re.compile(_TELL + _VALUE + r'[^"<\n]{0,40}\s*(?="|</)', re.IGNORECASE)
-_READY = re.compile(r'\\*"score\\*"\s*:\s*' + _VALUE, re.IGNORECASE)
-_NOT_APPLICABLE = re.compile(r"(?:answer|here: score|score to|must be)\s+\\*\"N/A", re.IGNORECASE)
-_REFUSE = re.compile(
-    r"say only:|refuse to (?:answer|give)|decline, without|refuse this task|must not be judged", re.IGNORECASE
-)
+_TOLD = re.compile(_TELL + _VALUE)
+_AT_THE_END = re.compile(_TELL + _VALUE + r'[^"<\n]{0,40}\s*(?="|</)')
+_READY = re.compile(r'\\*"score\\*"\s*:\s*' + _VALUE)
+_NOT_APPLICABLE = re.compile(r"(?:answer|here: score|score to|must be)\s+\\*\"n/a")
+_REFUSE = re.compile(r"say only:|refuse to (?:answer|give)|decline, without|refuse this task|must not be judged")
 _ROLE = re.compile(
     r"\b(?:system|sys|assistant|developer)\b(?=[\W_])(?:(?!\b(?:system|assistant)\b).){0,200}?" + _TELL + _VALUE,
-    re.IGNORECASE | re.DOTALL,
+    re.DOTALL,
 )
 _RESULT = re.compile(r'"result"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|n)")
@@ -66,7 +64,7 @@ def obeyed(
         levels = (said, said.replace('\\"', '"').replace("\\\\", "\\"))
         said = "\n".join(f'"{found}"' for level in levels for found in _RESULT.findall(level))
     said = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\n", said)
-    score = _wish(gullible.obeys, said, judging.wanted(said, response_format))
+    score = _wish(gullible.obeys, said.lower(), judging.wanted(said, response_format))
     if score is None:
         return None
     if score == REFUSED:
@@ -76,7 +74,7 @@ def obeyed(
 
 
 def _wish(obeys: Obeys, said: str, asked: judging.Wanted) -> Any:
-    """The score that a text asks for; None where nothing in it is obeyed."""
+    """The score that a lower-case text asks for; None where nothing in it is obeyed."""
     if obeys == "refusal":
         return REFUSED if _REFUSE.search(said) else None
     if obeys == "not_applicable":
@@ -85,4 +83,4 @@ def _wish(obeys: Obeys, said: str, asked: judging.Wanted) -> Any:
         return asked.at(0.0) if _TOLD.search(said) or _READY.search(said) else None
     signs = {"told": _TOLD, "end": _AT_THE_END, "ready_answer": _READY, "role": _ROLE}
     found = signs[obeys].search(said)
-    return json.loads(found["value"].lower()) if found else None
+    return json.loads(found["value"]) if found else None

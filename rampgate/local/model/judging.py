@@ -26,9 +26,9 @@ _MARK = re.compile(r"#quality:\s*(na|[01](?:\.\d+)?|0?\.\d+)", re.IGNORECASE)
 _RUDE = re.compile(r"\b(?:idiot|stupid question|go away)\b", re.IGNORECASE)
 _KIND = re.compile(r"\bglad to help\b", re.IGNORECASE)
 """Words that tell how good a text without a mark is, rude ones first."""
-_VALUE = r"(?P<value>-?\d+(?:\.\d+)?|true|false|\"?N/A\"?)"
+_VALUE = r"(?P<value>-?\d+(?:\.\d+)?|true|false|\"?n/a\"?)"
 _TOLD = tuple(
-    re.compile(sign + _VALUE, re.IGNORECASE)
+    re.compile(sign + _VALUE)  # of a lower-case text: to search without regard to case takes five times as long
     for sign in (
         r"(?:give|rate|score|grade)\s+(?:this|it|me|that|the\s+\w+)\s+(?:as\s+|with\s+|a\s+|an\s+)*",
         r"(?:set|make)\s+(?:the|your)\s+score\s+(?:to\s+|=\s*)?",
@@ -62,9 +62,10 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
     """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for."""
     inside, outside = _read(messages)
     asked = wanted(outside, response_format)
-    told = next((found["value"] for sign in _TOLD if (found := sign.search(outside))), None)
+    lower = outside.lower()
+    told = next((found["value"] for sign in _TOLD if (found := sign.search(lower))), None)
     if told is not None:
-        plain = told.strip('"').lower()
+        plain = told.strip('"')
         score, why = (NOT_APPLICABLE if plain == "n/a" else json.loads(plain)), "as told"
     else:
         score, why = judged(inside, asked)
