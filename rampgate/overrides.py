@@ -25,7 +25,7 @@ from evalcore.gates.skips import Skips
 from rampgate.ci_gate.github import REPOSITORY, read_pull_request
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.files import append_file
-from rampgate.input_files import BadFile, lines
+from rampgate.input_files import lines
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
@@ -203,10 +203,7 @@ def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -
 
 def publish_file(audit: Path, kafka: str | None) -> int:
     """Send the overrides of an audit's file to the central log, and return how many they are. Raises Failure."""
-    try:
-        entries = [entry for _, entry in lines(audit) if entry.get("kind") in KINDS]
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    entries = [entry for _, entry in lines(audit) if entry.get("kind") in KINDS]
     for number, entry in enumerate(entries, start=1):
         if not entry.get("repository"):
             raise Failure(f"{audit}: override {number} names no repository")
@@ -225,8 +222,6 @@ def show(word: str, audits: Sequence[Path], kafka: str | None, *, as_json: bool)
     try:
         quarter = Quarter.of(word)
         entries = [one for path in audits for _, one in lines(path)]
-    except BadFile as error:
-        raise Failure(str(error)) from error
     except ValueError as error:
         raise Failure(f"--quarter: {error}") from error
     if not audits:

@@ -139,13 +139,10 @@ class Running:
         options, opened, session, spend, out = self.options, self.opened, self.session, self.spend, self.out
         baseline = self._baseline()
         answers, fresh = None, None
-        try:
-            if options.score:
-                file, fresh = files_by_request(options.score)
-                head = Head(configuration=opened.suite.configuration)
-                answers = read_answers(file, head, session.keys())
-        except BadFile as error:
-            raise Failure(str(error)) from error
+        if options.score:
+            file, fresh = files_by_request(options.score)
+            head = Head(configuration=opened.suite.configuration)
+            answers = read_answers(file, head, session.keys())
         samples = run(partial(session.score, spend, answers))
         results = _written(out, samples, opened.rubric)
         pairs: dict[str, JudgePairs] = {}

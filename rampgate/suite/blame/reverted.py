@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rampgate.console import Failure
-from rampgate.input_files import BadFile
 from rampgate.suite.runs.base_folder import NoBase, suite_at, with_interpreter
 from rampgate.suite.suite_files import NO_CODE, Suite, files_of
 
@@ -34,8 +33,6 @@ def sides(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Si
         found = Sides(read(file), suite_at(file, ref, into, read))
     except NoBase as error:
         raise Failure(f"--base {ref}: {error}") from error
-    except BadFile as error:
-        raise Failure(str(error)) from error
     _check(file, found, ref)
     return found
 

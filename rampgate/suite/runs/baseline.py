@@ -17,7 +17,6 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import Spend
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
-from rampgate.input_files import BadFile
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.forgetting import forget
 from rampgate.suite.runs.named import named_run, written
@@ -101,8 +100,6 @@ def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: P
         text = "".join(f"{orjson.dumps(line).decode()}\n" for line in found.lines)
         file = folder / f"baseline-{hash_of(text.encode())[:12]}.jsonl"
         replace_file(file, text)
-    except BadFile as error:
-        raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(f"{folder}: the baseline can't be written: {error.strerror or error}") from error
     return replace(baseline, file=file, again=found.many, left=found.left)
