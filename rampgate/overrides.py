@@ -23,10 +23,8 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from evalcore.gates.skips import Skips
 from rampgate.ci_gate.github import REPOSITORY, read_pull_request
-from rampgate.console import Failure, plain, print_json, run
+from rampgate.console import Failure, run
 from rampgate.files import append_file
-from rampgate.input_files import lines
-from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
 from rampgate.wiring import make_access
@@ -199,56 +197,3 @@ def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -
     at = datetime.now(UTC).isoformat(timespec="seconds")
     told = [orjson.dumps({"at": at, "kind": kind, **entry}) + b"\n" for entry in entries]
     append_file(audit, b"".join(told), "no override holds without the audit:")
-
-
-def publish_file(audit: Path, kafka: str | None) -> int:
-    """Send the overrides of an audit's file to the central log, and return how many they are. Raises Failure."""
-    entries = [entry for _, entry in lines(audit) if entry.get("kind") in KINDS]
-    for number, entry in enumerate(entries, start=1):
-        if not entry.get("repository"):
-            raise Failure(f"{audit}: override {number} names no repository")
-    settings = load_settings({"kafka": kafka})
-    configure_logs("error", "console")
-    try:
-        if entries:
-            run(lambda: publish(settings, entries))
-    except Unavailable as error:
-        raise Failure(f"no override holds that the central log does not have: {error}") from error
-    return len(entries)
-
-
-def show(word: str, audits: Sequence[Path], kafka: str | None, *, as_json: bool) -> None:
-    """Write the report to stdout. Raises Failure."""
-    try:
-        quarter = Quarter.of(word)
-        entries = [one for path in audits for _, one in lines(path)]
-    except ValueError as error:
-        raise Failure(f"--quarter: {error}") from error
-    if not audits:
-        settings = load_settings({"kafka": kafka})
-        configure_logs("error", "console")
-        try:
-            entries = run(lambda: read(settings, quarter))
-        except Unavailable as error:
-            raise Failure(str(error)) from error
-    made = report(entries, quarter)
-    print_json(made) if as_json else _show(made)
-
-
-def _show(made: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    from rampgate.tables import make_table
-
-    console = Console(highlight=False, soft_wrap=True)
-    table = make_table(None, "When", "What", "Pull request", "Author", "Approved by", "Until", "Why")
-    for one in made["overrides"]:
-        what = one.get("milestone") or ", ".join(map(str, one.get("judges") or ()))
-        where = f"{one.get('repository', '')}{one.get('pull_request', '')}"
-        cells = (one.get("at"), f"{one['kind']} {what}", where, one.get("author"), one.get("approved_by"))
-        table.add_row(*(plain(cell or "") for cell in (*cells, one.get("expires"), one.get("justification"))))
-    console.print(table)
-    console.print(f"{made['count']} overrides in {made['quarter']}")
-    for name in ("by_kind", "by_milestone", "by_repository", "by_author", "by_approver", "by_pair"):
-        told = ", ".join(f"{plain(word)} {count}" for word, count in made[name].items())
-        console.print(f"  {name.replace('_', ' ')}: {told or 'none'}")

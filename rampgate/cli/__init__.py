@@ -43,7 +43,9 @@ COMMANDS: Final = {
     "gate compare": Entry("rampgate.gate.compare:gate_compare", "Let two versions of the judges score alike outputs."),
     "gate run": Entry("rampgate.gate.run:gate_run", "Let the judges score what a candidate answers, and decide."),
     "suite": Entry("rampgate.cli.suite", "Runs of a suite of cases, and their comparison.", PULL_REQUESTS),
-    "overrides": Entry("rampgate.cli.overrides", "Overrides of gates: who allowed what.", PULL_REQUESTS),
+    "overrides": Entry("", "Overrides of gates: who allowed what.", PULL_REQUESTS),
+    "overrides report": Entry("rampgate.commands.overrides:report_quarter", "Show the overrides of a quarter."),
+    "overrides publish": Entry("rampgate.commands.overrides:publish", "Send an audit's overrides to the log."),
     "check": Entry("", "Checks of the judges themselves.", EVALS),
     "check canaries": Entry("rampgate.checks.canaries:canaries", "Which judges do planted instructions move?"),
     "check noise": Entry("rampgate.checks.noise:noise", "How much does each judge disagree with itself?"),
@@ -56,7 +58,9 @@ COMMANDS: Final = {
     "calibrate production": Entry("rampgate.calibration.command:production", "Floors by production's scores."),
     "calibrate seed": Entry("rampgate.calibration.command:seed", "A threshold for a judge's first 90 days."),
     "calibrate diff": Entry("rampgate.calibration.command:diff", "What changed between two rounds."),
-    "optimize": Entry("rampgate.cli.optimize", "Propose prompts for categories below their threshold.", EVALS),
+    "optimize": Entry(
+        "rampgate.commands.optimize:optimize", "Propose prompts for categories below their threshold.", EVALS
+    ),
     "datasets": Entry("rampgate.commands.datasets:datasets", "The datasets that gates judge on (PC5 §5.6).", EVALS),
     "export": Entry("rampgate.commands.export:export", "Write the turns that match, a line of JSON each.", EVALS),
     "vertical": Entry("", "Verticals whose turns this registry judges.", VERTICALS),

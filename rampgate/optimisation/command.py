@@ -1,4 +1,4 @@
-"""Runs `rampgate optimize`: reads what it was given, runs the loop, writes drafts and report to the holding
+"""Carries out `rampgate optimize`: reads what it was given, runs the loop, writes drafts and report to the holding
 directory."""
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from evalcore.scoring.calls import Spend
 from rampgate.asking import NO_MODEL
 from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
 from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
-from rampgate.console import Failure, print_json, run
+from rampgate.command import Context, Document
+from rampgate.console import Failure, run
 from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
 from rampgate.optimisation import report
@@ -32,11 +33,9 @@ from rampgate.optimisation.inputs import read_agent, read_results, require_categ
 from rampgate.optimisation.kept import Kept
 from rampgate.optimisation.loop import Run, Work, optimise
 from rampgate.progress import progress
-from rampgate.report.console import show
 from rampgate.report.html import html
 from rampgate.report.markdown import markdown
 from rampgate.settings import Settings, revealed
-from rampgate.settings_sources import load_settings
 from rampgate.store.place import place_of
 
 FOLDER = "eval/drafts"
@@ -46,6 +45,7 @@ FOLDER = "eval/drafts"
 class Options:
     """The options of the command, under their own names."""
 
+    context: Context
     vertical: str
     results: Path
     agent: Path
@@ -58,14 +58,11 @@ class Options:
     most_a_week: int
     held_out: float
     meta_model: str
-    model: str | None
-    configs: Path | None
-    as_json: bool
 
 
-def optimise_prompt(options: Options) -> int:
-    """Run the loop, report, and return the exit code. Raises Failure."""
-    settings = load_settings({"configs": options.configs, "model_url": options.model})
+def optimise_prompt(options: Options) -> Document:
+    """Run the loop; exit code 1 where a category underperforms and has no draft. Raises Failure."""
+    settings = options.context.settings
     if options.candidate is not None:
         require_address(options.candidate)
         require_sealed(options.candidate, settings)
@@ -80,9 +77,8 @@ def optimise_prompt(options: Options) -> int:
     holding = _holding(options, settings, work.agent)
     with holding.alone():
         made, told = _ran(options, settings, work, holding)
-    print_json(told) if options.as_json else show(report.optimise_report(told))
     seen = any(one.kept or (one.before and one.outcome in HELD) for one in made.proposals)
-    return 0 if seen or not made.targets or _capped(made, work, holding) else 1
+    return Document(told, 0 if seen or not made.targets or _capped(made, work, holding) else 1)
 
 
 def _work(options: Options, settings: Settings, registry: Registry) -> Work:
