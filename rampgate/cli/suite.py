@@ -114,6 +114,6 @@ def run_command(
     raise typer.Exit(run_suite(options))
 
 
-group.command("report")(callback(report_command))
-group.command("check")(callback(check))
-group.command("blame")(callback(blame))
+group.command("report", cls=without(gone_options(report_command)))(callback(report_command))
+group.command("check", cls=without(gone_options(check)))(callback(check))
+group.command("blame", cls=without(gone_options(blame)))(callback(blame))

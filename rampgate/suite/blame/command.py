@@ -55,7 +55,17 @@ def blame_report(told: Document) -> Report:
     return Report(title, told["message"], "fail" if told["guilty"] else "pass", [section])
 
 
-@command(blame_report, flags="configs")
+LAST_RUN: Final = "it takes what the last `suite run` of this configuration found"
+GONE: Final = {
+    "--candidate": LAST_RUN,
+    "--smoke": LAST_RUN,
+    "--cases": f"at most {MOST} cases are asked again, the worst first",
+    "--let-go": "name the case in main's suite file, as in `let_go: [CASE]`",
+    "--seed": "every test is drawn with the same one",
+}
+
+
+@command(blame_report, flags="configs", gone=GONE)
 def blame(
     context: Context,
     suite: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],

@@ -34,7 +34,13 @@ REMEDIES: Final = {
 }
 
 
-@command(check_report, flags="configs")
+GONE: Final = {
+    "--confirm": "a check decides as `suite run` does",
+    "--seed": "every check draws with the same one; more --simulations tell a finding from chance",
+}
+
+
+@command(check_report, flags="configs", gone=GONE)
 def check(
     context: Context,
     suite_file: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],

@@ -196,6 +196,22 @@ def test_a_store_that_is_not_there_is_bad_input(folder: Path) -> None:
     assert "--store" in str(done.exception)
 
 
+@pytest.mark.parametrize(
+    ("command", "gone"),
+    [
+        ("check", "--confirm"),
+        ("check", "--seed"),
+        ("blame", "--candidate"),
+        ("blame", "--cases"),
+        ("report", "--format"),
+    ],
+)
+def test_an_option_of_an_earlier_release_is_refused_with_what_replaces_it(command: str, gone: str) -> None:
+    done = CliRunner().invoke(app, ["suite", command, "suite.yaml", gone, "x"])
+    assert isinstance(done.exception, Failure)
+    assert str(done.exception).startswith(f"{gone}: is no option any more; ")
+
+
 def test_runs_without_the_seal_of_trusted_jobs_are_not_believed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = noisy(folder)
     ran(path, "--label", "main")
