@@ -166,11 +166,9 @@ def alone(folder: Folder, beside: Mapping[Path, re.Pattern[str]]) -> Iterator[No
     """Holds the vertical's rounds and reference set for this process, and takes away what a killed one left of the
     round's files, and of those of that name `beside`. Raises Failure where another process has them."""
     with ExitStack() as stack:
-        try:
+        with writing(folder.path):
             folder.path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder.path.parent.parent))
-        except OSError as error:
-            raise Failure(f"{error.filename or folder.path}: can't be written: {error.strerror or error}") from error
         for place, names in {folder.path: re.compile(".*"), **beside}.items():
             for file in sorted(place.iterdir()) if place.is_dir() else ():
                 left = _LEFT.fullmatch(file.name)

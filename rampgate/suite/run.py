@@ -20,7 +20,7 @@ from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from evalcore.suite.comparison import SEED
 from rampgate.console import Failure, Format, print_json, run
-from rampgate.files import replacing
+from rampgate.files import replace_file
 from rampgate.input_files import BadFile
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
@@ -257,14 +257,9 @@ def _dropped(suite: Suite, baseline: Baseline | None) -> list[str]:
 def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> bytes:
     """Writes the results and returns them. Raises Failure."""
     results = BytesIO()
-    try:
-        with replacing(out) as file:
-            for one in samples:
-                line = orjson.dumps(line_of(one, rubric), option=orjson.OPT_APPEND_NEWLINE)
-                file.write(line)
-                results.write(line)
-    except OSError as error:
-        raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
+    for one in samples:
+        results.write(orjson.dumps(line_of(one, rubric), option=orjson.OPT_APPEND_NEWLINE))
+    replace_file(out, results.getvalue())
     return results.getvalue()
 
 

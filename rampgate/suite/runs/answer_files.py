@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import says_nothing
-from rampgate.console import Failure
-from rampgate.files import replacing
+from rampgate.files import replacing, writing
 from rampgate.input_files import BadFile, lines
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.scoring import Place
@@ -63,13 +62,10 @@ def write_answers(
     """Write the file, without what was not asked; returns what is in it, with its hash. Raises Failure."""
     left = sum(isinstance(one.answer, Left) for one in found)
     hashed = hashlib.sha256()
-    try:
-        with replacing(path) as file:
-            for line in _lines(head, keys, found):
-                hashed.update(line)
-                file.write(line)
-    except OSError as error:
-        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+    with writing(path), replacing(path) as file:
+        for line in _lines(head, keys, found):
+            hashed.update(line)
+            file.write(line)
     return {
         "answers": {
             "asked": sum(not one.kept for one in found) - left,

@@ -93,15 +93,12 @@ def _of_content(file: Path, store: SealedStore, suite: str) -> StoredRun | None:
 def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: Path) -> Baseline:
     """The baseline as the judges of now score its outputs, in a file of its own where they are not those that did.
     Raises Failure."""
-    try:
-        found = run(partial(session.judged_again, baseline.file, spend))
-        if not found.many:
-            return baseline
-        text = "".join(f"{orjson.dumps(line).decode()}\n" for line in found.lines)
-        file = folder / f"baseline-{hash_of(text.encode())[:12]}.jsonl"
-        replace_file(file, text)
-    except OSError as error:
-        raise Failure(f"{folder}: the baseline can't be written: {error.strerror or error}") from error
+    found = run(partial(session.judged_again, baseline.file, spend))
+    if not found.many:
+        return baseline
+    text = "".join(f"{orjson.dumps(line).decode()}\n" for line in found.lines)
+    file = folder / f"baseline-{hash_of(text.encode())[:12]}.jsonl"
+    replace_file(file, text)
     return replace(baseline, file=file, again=found.many, left=found.left)
 
 

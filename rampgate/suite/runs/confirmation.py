@@ -174,10 +174,7 @@ def _given(made: Confirming, again: SuiteAgain, given: Mapping[Side, Path], spen
     them. Raises NotFresh, and Failure where the request can't be written."""
     if not given:
         file = request_file(made.out)
-        try:
-            replace_file(file, f"{again.model_dump_json(indent=2)}\n")
-        except OSError as error:
-            raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
+        replace_file(file, f"{again.model_dump_json(indent=2)}\n")
         many = f"{len(again.cases):,} cases {again.samples} times each"
         raise NotFresh(f"not yet confirmed: first both sides answer {many} again, as {file} says", again)
     found: dict[Side, list[ScoredSample]] = {}
@@ -215,8 +212,5 @@ def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: 
     """The samples as a file of results, numbered from 1, read again as any other."""
     file = made.out.with_name(f"{made.out.stem}-fresh-{side}.jsonl")
     told = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
-    try:
-        replace_file(file, "".join(f"{orjson.dumps(line).decode()}\n" for line in told))
-        return read_run(file)
-    except (OSError, BadFile) as error:
-        raise Failure(f"{file}: can't be written: {error}") from error
+    replace_file(file, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in told))
+    return read_run(file)
