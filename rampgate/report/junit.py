@@ -20,7 +20,7 @@ def junit(report: Report) -> bytes:
     for why in report.reasons:
         about = why.test or why.about
         found[about if about in found else report.title].append(why)
-    if report.tone == "fail" and all(why.level != "error" for why in report.reasons):
+    if report.tone == "fail" and not any(why.level == "error" or why.undecided for why in report.reasons):
         found[report.title].append(Reason("error", report.result))
     words = report.tests if isinstance(report.tests, Mapping) else {}
     root = ET.Element("testsuites")
