@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import evalcore
 from evalcore import api, reloading
 from evalcore.reloading import ReloadingRegistry
-from evalcore.scoring.opik_metric import LLMJudgeMetric
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
+
+if TYPE_CHECKING:  # else every run of a unit test imports opik, some seconds of a core
+    from evalcore.scoring.opik_metric import LLMJudgeMetric
 
 CENTRAL, MANIFEST, OWN = "rules/helpfulness.yaml", "evaluation_manifest.yaml", "rules/shop/helpfulness.yaml"
 SETTINGS: dict[str, Any] = {"today": lambda: TODAY, "settle": 0.001}
