@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Has the proposal's candidate answer the target's cases, or those of a request again. It runs the proposal's code and has no
 # key; the candidate's processes get none of this step's variables but those that the suite names. Without a proposal it is
-# the baseline that answers, in a checkout of its commit: there nobody's code edits the evidence.
+# the baseline that answers, in a checkout of its commit: there no proposal's code edits the evidence.
 set -euo pipefail
 rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
 hash_of() { sha256sum <"$1" | cut -d ' ' -f 1; }

@@ -1,1 +1,1 @@
-"""One run of a suite: its plan, its work, what it is held against, and where it is kept."""
+"""One run of a suite: its plan, its work, what it is compared with, and where it is kept."""

@@ -1,4 +1,4 @@
-"""Finds what a run of a suite is held against, and keeps the run, so that later ones are held against it."""
+"""Finds what a run of a suite is compared with, and keeps the run, so that later ones are compared with it."""
 
 from __future__ import annotations
 

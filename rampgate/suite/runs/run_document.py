@@ -1,4 +1,4 @@
-"""Makes what a run of a suite tells: its results' lines and its document, and how a baseline is held against it."""
+"""Makes what a run of a suite reports: its results' lines and its document, and how it is compared with a baseline."""
 
 from __future__ import annotations
 

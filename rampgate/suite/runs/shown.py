@@ -34,10 +34,10 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
         console.print(f"[red]{plain(why.words)}[/]" + (f": {plain(why.detail, 500)}" if why.detail else ""))
     baseline = told["baseline"]
     if baseline is None:
-        console.print("no baseline yet: the run is held against nothing; `--label main` makes it one")
+        console.print("no baseline yet: the run is compared with nothing; `--label main` makes it one")
     elif baseline["label"]:
         at = ", ".join(filter(None, (plain(baseline["commit"])[:12], f"{baseline['age']} ago")))
-        console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")
+        console.print(f"baseline: {plain(baseline['label'])}'s run ({at})")
     if baseline is not None and baseline["judged_again"]:
         console.print(f"baseline: {baseline['judged_again']:,} answers judged again, by the judges of now")
 
