@@ -89,16 +89,8 @@ GONE: Final = {
     "triage list": "`rampgate triage`",
     "triage take": "`rampgate triage ITEM`",
     "triage close": "`rampgate triage ITEM --decision DECISION --note TEXT`",
-    "manifest show --category": "`rampgate rules list --category CATEGORY`",
-    "skip --group": "`RAMPGATE_GROUP`",
-    "dead-letters list --stage": "--cause or --topic",
-    "dead-letters replay --stage": "--cause or --topic",
-    "vertical scaffold --project": "an edit of verticals/NAME.yaml",
-    "vertical scaffold --workspace": "an edit of verticals/NAME.yaml",
-    "vertical scaffold --archetype": "an edit of manifest-extension.yaml",
-    "vertical scaffold --inherits-from": "an edit of manifest-extension.yaml",
 }
-"""Commands and options that there were, and what to use instead."""
+"""Commands that there were, and what to use instead."""
 
 
 def no_help() -> dict[str, Any]:
@@ -115,13 +107,10 @@ class Program(LazyGroup):
     entries = COMMANDS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises Failure, with the remedy, for a command or an option that there was."""
-        for gone, instead in GONE.items():
-            words, _, option = gone.partition(" --")
-            named = words.split()
-            given = any(one.partition("=")[0] == f"--{option}" for one in args)
-            if args[: len(named)] == named and (not option or given):
-                raise Failure(f"{gone}: must be {instead} now, got `{' '.join(args)}`")
+        """Raises Failure, with the remedy, for a command that there was."""
+        words = " ".join(args[:2])
+        if words in GONE:
+            raise Failure(f"{words}: is no command any more; use {GONE[words]}")
         return super().parse_args(ctx, args)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HEAD = 4_096
 """Characters of a value that `show` prints; --raw writes all of it."""
 MOST_REFUSED = 20
+GONE = {"--stage": "--cause and --topic select letters"}
 _TONES = {"open": "warn", "replayed": "warn", "resolved": "pass", "not replayable": "fail"}
 Told = Mapping[str, Any]
 CauseOption = Annotated[list[str] | None, Option(help="Only this cause; may be given again")]
@@ -63,7 +64,7 @@ def list_report(told: Told) -> Report:
     return Report("Dead letters", result, "warn" if told["total"] else "pass", sections)
 
 
-@command(list_report, flags="kafka redis")
+@command(list_report, flags="kafka redis", gone=GONE)
 async def list_letters(
     context: Context,
     cause: CauseOption = None,
@@ -204,7 +205,7 @@ def replay_report(told: Told) -> Report:
     return Report("Dead letters", result, "fail" if told["refused_total"] else "pass", [section], why)
 
 
-@command(replay_report, flags="kafka redis")
+@command(replay_report, flags="kafka redis", gone=GONE)
 async def replay(
     context: Context,
     cause: CauseOption = None,

@@ -183,7 +183,9 @@ def show_report(told: Told) -> Report:
     return Report(f"Registry {told['config_hash']}", f"{len(rows)} categories", "pass", sections)
 
 
-@command(show_report, flags="configs")
+@command(
+    show_report, flags="configs", gone={"--category": "`rampgate rules list --category CATEGORY` lists its judges"}
+)
 def show(context: Context, vertical: VerticalOption = None) -> Document:
     """Show the manifest as the registry serves it: the judges of each category, safety judges too, and thresholds.
 

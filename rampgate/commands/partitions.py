@@ -82,7 +82,7 @@ def skip_report(told: Mapping[str, Any]) -> Report:
     return Report(f"{told['topic']}/{told['partition']}", result, "pass")
 
 
-@command(skip_report, flags="kafka redis")
+@command(skip_report, flags="kafka redis", gone={"--group": "RAMPGATE_GROUP names it"})
 async def skip(
     context: Context,
     place: Annotated[str, Argument(help="The partition, topic/number")],

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from evalcore.yaml.findings import Finding
 
 Texts = list[str] | None
+GONE = {
+    **dict.fromkeys(("--project", "--workspace"), "edit verticals/NAME.yaml once it is written"),
+    **dict.fromkeys(("--archetype", "--inherits-from"), "edit manifest-extension.yaml once it is written"),
+}
 NEXT = (
     "1. Create the Opik project that {own} names, if it is not there.",
     "2. Name the categories in manifest-extension.yaml and their judges in judge-selection.yaml.",
@@ -60,7 +64,7 @@ def scaffold_report(told: Mapping[str, Any]) -> Report:
     return Report(f"Vertical {name}", result, "fail" if failed else "pass", sections, why)
 
 
-@command(scaffold_report, flags="configs")
+@command(scaffold_report, flags="configs", gone=GONE)
 def scaffold(
     context: Context,
     name: Annotated[str, Argument(help="Lower-case letters, digits, _ and -, such as receipts")],

@@ -274,16 +274,16 @@ def test_pc5_5_7_a_quality_judge_below_its_floor_is_a_triage_item_that_a_person_
 ) -> None:
     """One for the breach, also after Redis was emptied, and nothing but a person closes it."""
     until(lambda: "| breach | quality |" in breached.log.read_text())
-    (item, *others) = triage(dev, "list").json["items"]
+    (item, *others) = triage(dev).json["items"]
     assert item["state"] == "open"
     assert item["agent_version"] == "v-bad"
     assert item["judge_id"] not in [one["judge_id"] for one in others]
-    refused = triage(dev, "close", item["item_id"], "--decision", "agent", "--note", "rolled back")
+    refused = triage(dev, item["item_id"], "--decision", "agent", "--note", "rolled back")
     assert refused.code == 2
     assert "has no owner" in refused.err
-    assert triage(dev, "take", item["item_id"], "--owner", "dana").json["owner"] == "dana"
+    assert triage(dev, item["item_id"], "--owner", "dana").json["owner"] == "dana"
     redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
-    done = triage(dev, "close", item["item_id"], "--decision", "agent", "--note", "rolled back")
+    done = triage(dev, item["item_id"], "--decision", "agent", "--note", "rolled back")
     assert (done.code, done.json["state"], len(done.json["history"])) == (0, "closed", 3)
-    assert item["item_id"] not in [one["item_id"] for one in triage(dev, "list").json["items"]]
-    assert item["item_id"] in [one["item_id"] for one in triage(dev, "list", "--all").json["items"]]
+    assert item["item_id"] not in [one["item_id"] for one in triage(dev).json["items"]]
+    assert item["item_id"] in [one["item_id"] for one in triage(dev, "--all").json["items"]]

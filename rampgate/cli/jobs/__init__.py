@@ -1,1 +1,0 @@
-"""Does what the commands ask; imported when a command runs."""
