@@ -59,15 +59,18 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def read(path: Path, kind: type[AnyLine]) -> Iterator[tuple[int, AnyLine]]:
     """The lines of a JSON Lines file as their kind, with their numbers, from 1. Raises BadFile."""
-    model = None if issubclass(kind, Struct) else kind
     for number, fields in lines(path):
-        try:
-            line = msgspec.convert(fields, kind) if model is None else model.model_validate(fields)
-        except msgspec.ValidationError as error:
-            raise BadFile(f"{path}:{number}: {_fault_in(kind, fields)}") from error
-        except ValidationError as error:
-            raise BadFile(f"{path}:{number}: {_first(error)}") from error
-        yield number, line
+        yield number, line_of(fields, kind, path, number)
+
+
+def line_of(fields: dict[str, Any], kind: type[AnyLine], path: Path, number: int) -> AnyLine:
+    """The fields of a line as their kind. Raises BadFile."""
+    try:
+        return msgspec.convert(fields, kind) if issubclass(kind, Struct) else kind.model_validate(fields)
+    except msgspec.ValidationError as error:
+        raise BadFile(f"{path}:{number}: {_fault_in(kind, fields)}") from error
+    except ValidationError as error:
+        raise BadFile(f"{path}:{number}: {_first(error)}") from error
 
 
 def document(path: Path, model: type[Document], remedy: str) -> tuple[Document, Any]:

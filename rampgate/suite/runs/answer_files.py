@@ -11,16 +11,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import says_nothing
 from rampgate.files import replacing, writing
-from rampgate.input_files import BadFile, lines
+from rampgate.input_files import BadFile, line_of, lines
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.scoring import Place
 from schemas.checks.suite_again import Side
@@ -51,9 +51,6 @@ class AnswerLine(BaseModel):
     answer: dict[str, Any] | None = None
     error: str | None = None
     latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-
-
-Line = TypeVar("Line", bound=BaseModel)
 
 
 def write_answers(
@@ -95,7 +92,7 @@ def files_by_request(paths: Iterable[Path]) -> tuple[Path, dict[Side, Path]]:
     found: dict[Side | None, Path] = {}
     for path in paths:
         _, told = next(iter(lines(path)), (0, {}))
-        head = _parsed(path, 1, told, Head)
+        head = line_of(told, Head, path, 1)
         of = head.side if head.request is not None else None
         if of in found:
             said = f"fresh answers of the {of}" if of is not None else "first answers"
@@ -113,9 +110,9 @@ def read_answers(path: Path, head: Head, keys: Mapping[Place, str], *, whole: bo
     found: dict[Place, Generated] = {}
     rows = iter(lines(path))
     _, told = next(rows, (0, {}))
-    _check_head(path, head, _parsed(path, 1, told, Head))
+    _check_head(path, head, line_of(told, Head, path, 1))
     for number, row in rows:
-        line = _parsed(path, number, row, AnswerLine)
+        line = line_of(row, AnswerLine, path, number)
         place = (line.case_id, line.sample)
         if keys.get(place) != line.key:
             raise BadFile(f"{path}:{number}: key: it is not that of sample {line.sample} of {line.case_id[:80]!r} here")
@@ -144,12 +141,3 @@ def _check_head(path: Path, head: Head, told: Head) -> None:
             f"{path}:1: request: it answers another request than that of these results; fresh answers are made with "
             "the file that `--score` writes of the same results"
         )
-
-
-def _parsed(path: Path, number: int, row: Mapping[str, Any], model: type[Line]) -> Line:
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part)[:80] for part in first["loc"]) or "line"
-        raise BadFile(f"{path}:{number}: {field}: {first['msg']}") from error

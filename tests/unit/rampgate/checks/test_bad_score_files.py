@@ -110,7 +110,7 @@ IN_A_FIELD: list[tuple[str, str, str | tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["inversion", "agreement", "drift"])  # one of each kind of line
 @pytest.mark.parametrize(("kind", "raw", "says"), IN_A_FIELD)
 def test_a_field_that_cannot_be_right_is_named_with_its_line_and_what_to_do(
     command: str, kind: str, raw: str, says: str | tuple[str, ...], run: Run, tmp_path: Path
