@@ -41,7 +41,8 @@ class Head(BaseModel):
 
 
 class AnswerLine(BaseModel):
-    """One answer. `key` is the hash of configuration, case and sample; `error` says why there is no answer."""
+    """One answer. `key` is the hash of configuration, case and sample; `error` says why there is no answer, and
+    `may_pass` whether the next try may have one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,6 +51,7 @@ class AnswerLine(BaseModel):
     sample: int
     answer: dict[str, Any] | None = None
     error: str | None = None
+    may_pass: bool = False
     latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
@@ -80,7 +82,9 @@ def _lines(head: Head, keys: Mapping[Place, str], found: Iterable[Generated]) ->
     for one in found:
         if isinstance(one.answer, Left):
             continue
-        said = {"error": one.answer.why} if isinstance(one.answer, Failed) else {"answer": one.answer}
+        said: dict[str, Any] = {"answer": one.answer}
+        if isinstance(one.answer, Failed):
+            said = {"error": one.answer.why} | ({"may_pass": True} if one.answer.may_pass else {})
         about = {"case_id": one.case_id, "sample": one.sample, "latency_ms": one.latency_ms}
         told = {"key": keys[one.case_id, one.sample], **about, **said}
         yield orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE)
@@ -120,7 +124,7 @@ def read_answers(path: Path, head: Head, keys: Mapping[Place, str], *, whole: bo
             raise BadFile(f"{path}:{number}: key: sample {line.sample} of {line.case_id[:80]!r} stands there twice")
         if (line.answer is None) == (line.error is None) or (line.answer is not None and says_nothing(line.answer)):
             raise BadFile(f"{path}:{number}: answer: a line has one with an output, or an error that says why not")
-        answer = line.answer if line.answer is not None else Failed(line.error or "no reason given")
+        answer = line.answer if line.answer is not None else Failed(line.error or "no reason given", line.may_pass)
         found[place] = Generated(line.case_id, line.sample, answer, line.latency_ms)
     missing = [place for place in keys if place not in found]
     if missing and whole:
