@@ -374,11 +374,11 @@ def test_pf9_fr4_ac14_the_weekly_run_and_that_of_pull_requests_fail_for_what_is_
     repository.change("configs/rules/receipts/ux_quality.yaml", f"recalibration_due: {due}", late)
     weekly, asked = cadence(repository, "cadence", "cadence"), cadence(repository, "registry", "validate")
     assert (weekly.returncode, asked.returncode) == (1, 0), weekly.stderr + asked.stderr
-    assert "threshold of ux_quality is overdue" in " ".join(weekly.stdout.split())
+    assert "threshold of ux_quality: overdue" in " ".join(weekly.stdout.split())
     summary = (repository.path.parent / "summary").read_text()
     assert "Cadence of calibrations: 1 overdue" in summary
     assert re.search(r"❌ overdue \| threshold \| receipts \| ux_quality", summary.replace("\\", ""))
     repository.change("specs/verticals/receipts/eval/agreement.yaml", f"recalibration_due: {due}", late)
     asked = cadence(repository, "registry", "validate")
     assert asked.returncode == 1, asked.stderr
-    assert "agreement of receipt_scan is overdue" in " ".join(asked.stdout.split())
+    assert "agreement of receipt_scan: overdue" in " ".join(asked.stdout.split())
