@@ -381,4 +381,4 @@ def test_pf9_fr4_ac14_the_weekly_run_and_that_of_pull_requests_fail_for_what_is_
     repository.change("specs/verticals/receipts/eval/agreement.yaml", f"recalibration_due: {due}", late)
     asked = cadence(repository, "registry", "validate")
     assert asked.returncode == 1, asked.stderr
-    assert "agreement of receipt_scan is overdue" in " ".join(asked.stdout.split())
+    assert "agreement of receipt_scan: overdue" in " ".join(asked.stdout.split())
