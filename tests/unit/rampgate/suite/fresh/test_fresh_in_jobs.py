@@ -148,7 +148,7 @@ def changed(jobs: SplitJobs, change: Callable[[dict[str, Any]], object]) -> None
         (lambda told: told.update(samples="6"), Side.CANDIDATE, "samples: "),
         (lambda told: told.update(after=1), Side.CANDIDATE, "after: "),
         (lambda told: told.update(more=1), Side.CANDIDATE, "more: "),
-        (lambda told: told.clear(), Side.CANDIDATE, "suite: Field required"),
+        (lambda told: told.clear(), Side.CANDIDATE, "suite: must be there, got nothing"),
     ],
 )
 def test_a_file_that_asks_for_something_else_is_refused_by_its_field(

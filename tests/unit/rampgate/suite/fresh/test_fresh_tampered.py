@@ -50,8 +50,8 @@ UNUSABLE: dict[str, tuple[Change, str]] = {
     "a line that is none": (lambda ours, theirs: theirs[1].update(score=1), "score: "),
 }
 REFUSED: dict[str, tuple[Change, str]] = {
-    "the baseline's file is empty": (lambda ours, theirs: ours.clear(), ":1: configuration: Field required"),
-    "the candidate's file is empty": (lambda ours, theirs: theirs.clear(), ":1: configuration: Field required"),
+    "the baseline's file is empty": (lambda ours, theirs: ours.clear(), ":1: configuration: must be there"),
+    "the candidate's file is empty": (lambda ours, theirs: theirs.clear(), ":1: configuration: must be there"),
     "the baseline's answers are the candidate's, too": (taken, "it has fresh answers of the candidate, and so has"),
     "the candidate answers for the baseline": (
         lambda ours, theirs: theirs[0].update(side="baseline"), "it has fresh answers of the baseline, and so has"
