@@ -51,7 +51,7 @@ class Document(dict[str, Any]):
 
 
 class _Declared(NamedTuple):
-    report: ShownReport
+    report: ShownReport | None
     flags: Sequence[str]
     metrics: Sequence[str]
     gone: Mapping[str, str]
@@ -86,11 +86,16 @@ class Context:
     def reports(self) -> tuple[Path, ...]:
         return tuple(self.given.get("report") or ())
 
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """The shared options that are settings, by the setting's name."""
+        return {setting: self.given.get(option) for option, setting in SETTINGS.items()}
+
     @cached_property
     def settings(self) -> Settings:
         from rampgate.settings_sources import load_settings
 
-        return load_settings({setting: self.given.get(option) for option, setting in SETTINGS.items()})
+        return load_settings(self.given_settings)
 
     @cached_property
     def time(self) -> datetime:
@@ -236,19 +241,20 @@ def log_errors() -> None:
 
 
 def command(
-    report: ShownReport, flags: str = "", metrics: Sequence[str] = (), gone: Mapping[str, str] | None = None
+    report: ShownReport | None, flags: str = "", metrics: Sequence[str] = (), gone: Mapping[str, str] | None = None
 ) -> Callable[[FunctionT], FunctionT]:
     """Declare a function as a command.
 
     Its answer is a pydantic model or a `Document`, with an `exit_code`, or None, which says nothing; `report` makes the
-    report of it. `flags` are
-    the keys of the shared options that it takes beside `--json` and `--report`; `metrics` the names of the metrics
-    that `--metrics-file` takes; `gone` says of an option that the command no longer has what replaces it. The function
-    may be a coroutine.
+    report of it. Without one the command shows what it does itself and returns its exit code. `flags` are the keys of
+    the shared options that it takes, beside `--json` and `--report` of one with a report; `metrics` the names of the
+    metrics that `--metrics-file` takes; `gone` says of an option that the command no longer has what replaces it. The
+    function may be a coroutine.
     """
 
     def declare(function: FunctionT) -> FunctionT:
-        _COMMANDS[function] = _Declared(report, (*flags.split(), "report", "json"), metrics, gone or {})
+        both = ("report", "json") if report is not None else ()
+        _COMMANDS[function] = _Declared(report, (*flags.split(), *both), metrics, gone or {})
         return function
 
     return declare
@@ -289,7 +295,7 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
     from rampgate.report.files import check_paths, write_all
 
     check_paths(context.reports)
-    if {*declared.flags} & PARTS:
+    if declared.report is not None and {*declared.flags} & PARTS:
         log_errors()
     try:
         if inspect.iscoroutinefunction(function):
@@ -304,8 +310,8 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         raise Failure(error.as_option()) from error
     except _unreachable() as error:
         raise Failure(str(error)) from error
-    if answer is None:
-        return 0
+    if declared.report is None or answer is None:
+        return int(answer or 0)
     document = answer if isinstance(answer, Document) else answer.model_dump(mode="json", warnings="error")
     if context.metrics_file is not None:
         from rampgate.metrics_file import leave

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 
 from rampgate.console import Failure
 
@@ -55,9 +55,6 @@ class LoadedCommands(MutableMapping[str, Any]):
             }
             return {name: LazyGroup(within, name=name, help=entry.summary, no_args_is_help=True)}
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
-        if not function:
-            import_module(module).register(app)
-            return get_group(app).commands
         from rampgate.command import callback, gone_options
 
         called = getattr(import_module(module), function)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rampgate.command import Context, command
 from rampgate.console import Failure, print_json
 
 if TYPE_CHECKING:
@@ -21,15 +22,11 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
-    app.command("dev")(dev)
-
-
+@command(None, flags="json")
 def demo(
+    context: Context,
     seed: Annotated[int, typer.Option(help="The day's seed; the same seed makes the same day")] = 7,
     turns: Annotated[int, typer.Option(min=50, max=100_000, help="Turns of the day")] = 2_000,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document at the end, nothing else")] = False,
 ) -> None:
     """Show a seeded day of traffic, with everything embedded. Needs nothing but Python, and less than a minute.
 
@@ -40,8 +37,8 @@ def demo(
     from rampgate.logs import configure_logs
 
     configure_logs("warning", "console")
-    answer = Demo(seed=seed, turns=turns, quiet=json).run()
-    if json:
+    answer = Demo(seed=seed, turns=turns, quiet=context.as_json).run()
+    if context.as_json:
         print_json(answer)
 
 
@@ -49,12 +46,13 @@ class Stopped(Exception):
     """A signal ends the stack."""
 
 
+@command(None, flags="json")
 def dev(
+    context: Context,
     real: Annotated[
         bool, typer.Option("--real", help="Apache Kafka and DynamoDB Local, with a table and feed")
     ] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Only the services")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The addresses as one line of JSON")] = False,
     kafka_port: Annotated[int | None, typer.Option(help="Listen here (with --real only)")] = None,
     redis_port: Annotated[int | None, typer.Option(help="Listen here instead of on a free port")] = None,
     opik_port: Annotated[int | None, typer.Option(help="Listen here, for Opik")] = None,
@@ -81,7 +79,7 @@ def dev(
     stack = DevStack(real=real, worker=not no_worker, ports=ports, http_port=http_port or 0)
     try:
         with stack:
-            show(stack.addresses, time.monotonic() - began, as_json=as_json)
+            show(stack.addresses, time.monotonic() - began, as_json=context.as_json)
             while stack.ended is None:
                 time.sleep(0.2)
             child = stack.ended

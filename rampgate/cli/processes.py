@@ -8,47 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rampgate.command import Context, command
 from rampgate.console import Failure, print_json, run
-from rampgate.options import (
-    DryRunOption,
-    JsonOption,
-    KafkaOption,
-    MetricsOption,
-    OpikOption,
-    RedisOption,
-)
+from rampgate.options import DryRunOption
 
 if TYPE_CHECKING:
     from rampgate.settings import Settings
 
-feeds = typer.Typer(help="Publish user signals from their store to their topic.", no_args_is_help=True)
-
 TableOption = Annotated[str | None, typer.Option(help="The thumbs table; a feed finds its stream by it")]
 EndpointOption = Annotated[str | None, typer.Option(help="DynamoDB endpoint, for DynamoDB Local")]
-HttpOption = Annotated[str | None, typer.Option(help="address:port of probes, metrics and answers")]
 WriteOption = Annotated[bool | None, typer.Option("--write/--no-write", help="Write scores to Opik")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("worker")(worker)
-    app.add_typer(feeds, name="feed")
-    app.command("sweep")(sweep)
-
-
+@command(None, flags="kafka redis opik http")
 def worker(
-    kafka: KafkaOption = None,
-    redis: RedisOption = None,
-    opik: OpikOption = None,
+    context: Context,
     group: Annotated[str | None, typer.Option(help="Consumer group")] = None,
-    http: HttpOption = None,
     write: WriteOption = None,
-) -> None:
+) -> int:
     """Consume the topics, join, write scores, keep coverage. Start more of them to share the work.
 
     Example: rampgate worker --kafka localhost:9092 --redis redis://localhost:6379/0 --write
     """
-    flags = {"kafka": kafka, "redis": redis, "opik": opik, "group": group, "http": http, "write": write}
-    settings = logged_settings(flags)
+    settings = logged_settings(context, group=group, write=write)
 
     async def job() -> int:
         gc.disable()  # for the imports, which make no garbage; `quiet_collector` takes over
@@ -56,24 +38,16 @@ def worker(
 
         return await serve_worker(settings)
 
-    raise typer.Exit(run(job))
+    return run(job)
 
 
-@feeds.callback()
-def feed() -> None:
-    """Keeps `dynamodb` a command of its own, so that other feeds can be added."""
-
-
-@feeds.command("dynamodb")
+@command(None, flags="kafka redis http json")
 def dynamodb(
+    context: Context,
     table: TableOption = None,
     endpoint: EndpointOption = None,
     region: Annotated[str | None, typer.Option(help="AWS region")] = None,
-    kafka: KafkaOption = None,
-    redis: RedisOption = None,
-    http: HttpOption = None,
     once: Annotated[bool, typer.Option("--once", help="Publish what there is, then exit")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Publish the table's stream to the thumbs topic, resuming where a feed of this table left off.
 
@@ -82,16 +56,7 @@ def dynamodb(
 
     Example: rampgate feed dynamodb --table thumbs --region eu-west-1
     """
-    settings = logged_settings(
-        {
-            "thumbs_table": table,
-            "dynamodb_endpoint": endpoint,
-            "dynamodb_region": region,
-            "kafka": kafka,
-            "redis": redis,
-            "http": http,
-        }
-    )
+    settings = logged_settings(context, thumbs_table=table, dynamodb_endpoint=endpoint, dynamodb_region=region)
 
     async def job() -> dict[str, Any]:
         from rampgate.worker.feed import run_feed
@@ -111,13 +76,15 @@ def dynamodb(
             raise Failure(str(error)) from error
 
     summary = run(job)
-    if as_json:
+    if context.as_json:
         print_json(summary)
     elif once:
         sys.stderr.write(f"{summary['published']} records published in {summary['seconds']} s\n")
 
 
+@command(None, flags="kafka redis opik metrics_file json")
 def sweep(
+    context: Context,
     since: Annotated[str, typer.Option(help="How far back: a duration (36h, 7d) or an ISO time")],
     sweep_id: Annotated[str | None, typer.Option("--id", help="Name of the sweep, by which it is resumed")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin again")] = False,
@@ -128,12 +95,7 @@ def sweep(
     dry_run: DryRunOption = False,
     table: TableOption = None,
     endpoint: EndpointOption = None,
-    kafka: KafkaOption = None,
-    redis: RedisOption = None,
-    opik: OpikOption = None,
     write: WriteOption = None,
-    metrics_file: MetricsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Read the thumbs table, the rerolls topic and Opik's traces; join what the state lacks: PF-9's scheduled batch.
 
@@ -144,16 +106,7 @@ def sweep(
     """
     from schemas.settings import parse_moment
 
-    settings = logged_settings(
-        {
-            "thumbs_table": table,
-            "dynamodb_endpoint": endpoint,
-            "kafka": kafka,
-            "redis": redis,
-            "opik": opik,
-            "write": write,
-        }
-    )
+    settings = logged_settings(context, thumbs_table=table, dynamodb_endpoint=endpoint, write=write)
     try:
         since_ms = parse_moment(since)
     except ValueError as error:
@@ -166,7 +119,7 @@ def sweep(
         from streams.redis.fitness import Evicting
 
         name = sweep_id or f"{settings.thumbs_table}:{since}"
-        asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, metrics_file)
+        asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, context.metrics_file)
         try:
             return await watched_sweep(settings, asked)
         except Unauthorized as error:
@@ -179,19 +132,19 @@ def sweep(
             raise Failure(f"Kafka at {settings.kafka} or its topics can't be reached") from error
 
     summary = run(job)
-    if as_json:
+    if context.as_json:
         print_json(summary)
     else:
         for name, value in summary.items():
             sys.stdout.write(f"{name.replace('_', ' '):20}{value}\n")
 
 
-def logged_settings(flags: dict[str, Any]) -> Settings:
-    """The settings with these flags; also configures the logs by them."""
+def logged_settings(context: Context, **flags: Any) -> Settings:
+    """The settings with the context's and these flags; also configures the logs by them."""
     from rampgate.logs import configure_logs
     from rampgate.settings_sources import load_settings
 
-    settings = load_settings(flags)
+    settings = load_settings({**context.given_settings, **flags})
     configure_logs(settings.log_level, settings.log_format)
     return settings
 

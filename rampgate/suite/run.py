@@ -19,6 +19,7 @@ import orjson
 from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from evalcore.suite.comparison import SEED
+from rampgate.command import Context
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.files import replace_file
 from rampgate.input_files import BadFile
@@ -57,6 +58,7 @@ from schemas.checks.suite_again import Side
 class Options:
     """The options of the command, under their own names."""
 
+    context: Context
     suite: Path
     smoke: bool = False
     baseline: str | None = None
@@ -71,10 +73,10 @@ class Options:
     first_run: bool = False
     canary: Path | None = None
     proposed: Path | None = None
-    configs: Path | None = None
-    reports: tuple[Path, ...] = ()
-    format: Format = Format.TEXT
-    as_json: bool = False
+
+    @property
+    def as_json(self) -> bool:
+        return self.context.as_json or self.context.given.get("format") is Format.JSON
 
     def check(self) -> None:
         """Raises Failure for options that do not go together, and for a file that is none: who reads a pipe may wait
@@ -87,10 +89,6 @@ class Options:
         for option, path in (*named.items(), *(("--score", one) for one in self.score)):
             if path is not None and path.exists() and not path.is_file():
                 raise Failure(f"{option} {path}: is no regular file; name one, or a new one")
-        if self.reports:
-            from rampgate.report.files import check_paths
-
-            check_paths(self.reports)
         check_path(self.canary)
         check_label(self.label)
 
@@ -212,9 +210,8 @@ def run_suite(options: Options) -> int:
     began = datetime.now(UTC)
     configure_logs("error", "console")
     options.check()
-    opened = open_suite(
-        options.suite, options.configs, options.store, options.proposed, judged=options.generate is None
-    )
+    configs, judged = options.context.given.get("configs"), options.generate is None
+    opened = open_suite(options.suite, configs, options.store, options.proposed, judged=judged)
     settings, suite = opened.settings, opened.suite
     out = options.out or opened.results_file(smoke=options.smoke)
     try:
@@ -264,17 +261,18 @@ def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> byte
 
 
 def _tell(told: Mapping[str, Any], options: Options, opened: Opened, out: Path, spend: Spend) -> int:
-    as_json = options.as_json or options.format is Format.JSON
-    if options.reports or options.format is Format.GITHUB or not as_json:
+    as_json, paths = options.as_json, options.context.reports
+    annotated = options.context.given.get("format") is Format.GITHUB
+    if paths or annotated or not as_json:
         from rampgate.report.console import show
         from rampgate.report.files import write_all
         from rampgate.report.github import workflow_commands
         from rampgate.suite.report.runs import run_report
 
         score, scale, _ = score_of(opened.suite, opened.judges)
-        report = run_report(options.reports, told, out, opened.place, score, scale)
-        write_all(options.reports, report, told)
-        if options.format is Format.GITHUB:
+        report = run_report(paths, told, out, opened.place, score, scale)
+        write_all(paths, report, told)
+        if annotated:
             sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
         if not as_json:
             show_run(told, cost(spend))

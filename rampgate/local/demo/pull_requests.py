@@ -78,7 +78,8 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
 
     def ran(out: Path | None, baseline: Path | None) -> dict[str, Any]:
         named = str(baseline) if baseline is not None else None
-        options = Options(suite, out=out, store=store, baseline=named, as_json=True, first_run=baseline is None)
+        of = Context.of(json=True)
+        options = Options(of, suite, out=out, store=store, baseline=named, first_run=baseline is None)
         return _document(partial(run_suite, options))
 
     before, pulls = ran(main, None), []
