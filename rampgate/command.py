@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -38,7 +39,8 @@ NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes a
 PARTS = {"kafka", "redis", "opik"}
 """Flags of commands that talk to a part."""
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-ShownReport = Callable[[Any], "Report"]
+ShownReport = Callable[[Any], "Report"] | str
+"""What makes the report of an answer; as `module:function` where its import takes long, and `--help` needs none."""
 
 
 class Document(dict[str, Any]):
@@ -290,6 +292,14 @@ def callback(function: Callable[..., Any]) -> Callable[..., None]:
     return called
 
 
+def _report(made_by: ShownReport, answer: Any) -> Report:
+    if not isinstance(made_by, str):
+        return made_by(answer)
+    module, _, name = made_by.partition(":")
+    report: Report = getattr(import_module(module), name)(answer)
+    return report
+
+
 def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
     """Call the command and give its answer: on stdout, in the files of `--report`, as annotations on stderr."""
     from rampgate.report.files import check_paths, write_all
@@ -318,7 +328,8 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
 
         leave(context.metrics, context.metrics_file, *declared.metrics)
     form = context.given.get("format")
-    report = declared.report(answer) if context.reports or form is Format.GITHUB or not context.as_json else None
+    wanted = context.reports or form is Format.GITHUB or not context.as_json
+    report = _report(declared.report, answer) if wanted else None
     if report is not None:
         write_all(context.reports, report, document)
         if form is Format.GITHUB:

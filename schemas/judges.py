@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from schemas.files import Day, FileModel, Number, Path, Prose, Text
+from schemas.terms import BaselineSource as BaselineSource
+from schemas.terms import Milestone as Milestone
 
 
 class Operator(StrEnum):
@@ -63,14 +65,6 @@ class Filter(FileModel):
     def values(self) -> list[Any]:
         """The value as a list: the members of `in`'s, else the one value."""
         return self.value if isinstance(self.value, list) else [self.value]
-
-
-class BaselineSource(StrEnum):
-    """Where a threshold comes from: a JADE round, the distribution of production scores, or a provisional seed."""
-
-    JADE_CALIBRATION = "jade_calibration"
-    PRODUCTION_DISTRIBUTION = "production_distribution"
-    PROVISIONAL_SEED = "provisional_seed"
 
 
 class Agreement(FileModel):
@@ -146,14 +140,6 @@ __all__ = [
     "PerMilestone", "Prose", "Provenance", "RuleFile", "Score", "ScoreType", "Text", "Thresholds", "Variables",
     "VerticalRuleFile", "judge_id", "score_range"
 ]  # fmt: skip
-
-
-class Milestone(StrEnum):
-    """Where a gate fires (PC5 FR-2)."""
-
-    PRE_MERGE = "pre_merge"
-    PRE_RAMP = "pre_ramp"
-    PRE_FULL = "pre_full"
 
 
 class Classification(StrEnum):

@@ -17,19 +17,10 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge, overdue
 from evalcore.registry.registry import Registry
 from schemas.judges import BaselineSource, Milestone
+from schemas.terms import LimitKind
 
 APART = 0.1
 """The part of a judge's scale by which verticals' limits lie so far apart that it is told (PF-9 Decision 11)."""
-
-
-class Kind(StrEnum):
-    """What is derived again: a judge's threshold, and floor with it; a floor that has a source of its own; the limit of
-    its drift; a category's least agreement."""
-
-    THRESHOLD = "threshold"
-    FLOOR = "floor"
-    DRIFT = "drift"
-    AGREEMENT = "agreement"
 
 
 class Status(StrEnum):
@@ -45,7 +36,7 @@ class Due:
     """One limit and the day by which it is derived again. `name` is a judge's or a category's, `vertical` None the
     platform; `since` the day from which the cadence counts, where the file says it; `file` and `line` say where."""
 
-    kind: Kind
+    kind: LimitKind
     vertical: str | None
     name: str
     source: str
@@ -112,7 +103,7 @@ def _apart(seen: list[Judge], milestone: Milestone | None) -> Apart:
 def _of_judges(files: RegistryFiles, within_days: int) -> Iterator[Due]:
     for cited in sourced(files, *BaselineSource):
         stated = cited.stated
-        kind, since = Kind(cited.what), started(cited)
+        kind, since = LimitKind(cited.what), started(cited)
         day = stated.recalibration_due
         status = _status(overdue(stated, files.today) is not None, day, files.today, within_days)
         place = cited.parsed.document
@@ -130,7 +121,7 @@ def _of_agreement(files: RegistryFiles, within_days: int) -> Iterator[Due]:
             status = _status(late, day, files.today, within_days)
             line, _ = parsed.document.at(("categories", category, "recalibration_due"))
             place, left = parsed.document.file, (day - files.today).days
-            yield Due(Kind.AGREEMENT, vertical, category, source, since, day, left, status, place, line)
+            yield Due(LimitKind.AGREEMENT, vertical, category, source, since, day, left, status, place, line)
 
 
 def _status(late: bool, day: date, today: date, within_days: int) -> Status:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 from rampgate.calibration.shown import difference_report, limits_report, round_report
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
-from schemas.judges import BaselineSource
+from schemas.terms import BaselineSource
 
 METRIC = "eval_recalibration_cycle_duration_seconds"
 FileArgument = Annotated[Path, Argument(help="JSON Lines: judge_id, item_id, score")]

@@ -15,11 +15,12 @@ from typer import Argument, Option
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure, plain
 from rampgate.report.checks import agreement_report
-from schemas.checks.agreement import AgreementFile, Level
+from schemas.terms import Level
 
 if TYPE_CHECKING:
     from evalcore.agreement.check import Agreement, Rated
     from evalcore.agreement.reference import Entry
+    from schemas.checks.agreement import AgreementFile
 
 
 @command(agreement_report)
@@ -70,6 +71,7 @@ def agreement(
 def read_thresholds(path: Path) -> AgreementFile:
     """What the categories of a vertical have to reach. Raises Failure."""
     from rampgate.input_files import file_as
+    from schemas.checks.agreement import AgreementFile
 
     return file_as(AgreementFile, path)
 

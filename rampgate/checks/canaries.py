@@ -15,7 +15,6 @@ from typer import Option
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
 from rampgate.report.checks import canaries_report
-from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 
 if TYPE_CHECKING:
     from evalcore.canaries.check import Checked
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from evalcore.scoring.items import Item
     from rampgate.settings import Settings
     from schemas.checks.canaries import CanaryFile
-
-VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
+    from schemas.checks.standing import StandingRecord
 
 
 @command(canaries_report, flags="model standing kafka configs")
@@ -101,9 +99,12 @@ def canaries(
 
 def _record(one: Checked, at: datetime) -> StandingRecord:
     """What is published of a judge. One that gave no score is undecided: it stays as it stood."""
+    from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+
+    verdicts = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
     return StandingRecord(
-        event_id=str(uuid.uuid4()), judge_id=one.judge.id, judge_version=one.judge.version,
-        model=one.judge.rule.model, reason=CheckedFor.CANARIES, verdict=VERDICTS[one.passed], message=one.reason, at=at,
+        event_id=str(uuid.uuid4()), judge_id=one.judge.id, judge_version=one.judge.version, at=at,
+        model=one.judge.rule.model, reason=CheckedFor.CANARIES, verdict=verdicts[one.passed], message=one.reason,
     )  # fmt: skip
 
 

@@ -10,14 +10,16 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
-from rampgate.gate.report import plan_report
 from schemas.dead_letters import clean
 
 if TYPE_CHECKING:
     from evalcore.gates.planning import Renamed
 
 
-@command(plan_report, flags="configs", gone={"--repository": "say --pull-request OWNER/NAME#NUMBER"})
+GONE = {"--repository": "say --pull-request OWNER/NAME#NUMBER"}
+
+
+@command("rampgate.gate.report:plan_report", flags="configs", gone=GONE)
 def gate_plan(
     context: Context,
     files: Annotated[list[str] | None, Argument(metavar="[FILE]...", help="more changed files")] = None,

@@ -13,9 +13,8 @@ from typer import Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure, run
-from rampgate.gate.report import gate_report
 from schemas.dead_letters import clean
-from schemas.judges import Milestone
+from schemas.terms import Milestone
 
 if TYPE_CHECKING:
     from datetime import date
@@ -42,7 +41,7 @@ GONE = {
 }
 
 
-@command(gate_report, flags="configs kafka metrics_file format", metrics=METRICS, gone=GONE)
+@command("rampgate.gate.report:gate_report", flags="configs kafka metrics_file format", metrics=METRICS, gone=GONE)
 def gate_run(
     context: Context,
     milestone: Annotated[Milestone, Option(help="which gate")] = Milestone.PRE_MERGE,

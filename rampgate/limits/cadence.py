@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from evalcore.calibration.cadence import Kind
 from rampgate.command import Context, Document, command
 from rampgate.report.checks import cadence_report
+from schemas.terms import LimitKind
 
 GAUGE = "eval_calibration_recalibration_overdue"
 
@@ -17,7 +17,7 @@ GAUGE = "eval_calibration_recalibration_overdue"
 @command(cadence_report, flags="configs metrics_file", metrics=(GAUGE,))
 def cadence(
     context: Context,
-    only: Annotated[list[Kind] | None, Option(help="what counts, once or more; default: all three")] = None,
+    only: Annotated[list[LimitKind] | None, Option(help="what counts, once or more; default: all three")] = None,
     vertical: Annotated[str | None, Option(help="only what this vertical states")] = None,
     within_days: Annotated[int, Option(min=0, help="also list what is due so soon")] = 30,
 ) -> Document:
@@ -55,7 +55,7 @@ def cadence(
             {
                 "kind": one.kind,
                 "vertical": one.vertical,
-                "category" if one.kind is Kind.AGREEMENT else "judge_id": one.name,
+                "category" if one.kind is LimitKind.AGREEMENT else "judge_id": one.name,
                 "baseline_source": one.source,
                 "since": one.since.isoformat() if one.since is not None else None,
                 "recalibration_due": one.due.isoformat(),

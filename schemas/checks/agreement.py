@@ -8,15 +8,7 @@ from typing import Annotated
 from pydantic import Field, StrictStr
 
 from schemas.files import Day, FileModel, Number, Text
-
-
-class Level(StrEnum):
-    """What may be said of two ratings that differ."""
-
-    NOMINAL = "nominal"
-    ORDINAL = "ordinal"
-    INTERVAL = "interval"
-    RATIO = "ratio"
+from schemas.terms import Level as Level
 
 
 class AgreementSource(StrEnum):

@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.options import MetricsOption
-from rampgate.suite.check.report import check_report
 from rampgate.suite.options import StoreOption
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ GONE: Final = {
 }
 
 
-@command(check_report, flags="configs", gone=GONE)
+@command("rampgate.suite.check.report:check_report", flags="configs", gone=GONE)
 def check(
     context: Context,
     suite_file: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],
