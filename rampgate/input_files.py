@@ -238,5 +238,7 @@ def _first(error: ValidationError) -> str:
     field = ".".join(str(part)[:80] for part in first["loc"])
     if first["type"] == "missing":
         return fault(field, "there", "nothing")
+    if first["type"] in ("model_type", "dict_type"):
+        return fault(field, "an object", shown(first["input"]))
     must = first["msg"].removeprefix("Input should be ")
     return fault(field, must, shown(first["input"])) if must != first["msg"] else f"{field}: {must}"

@@ -299,7 +299,7 @@ def test_every_vertical_is_checked_and_the_worst_decides(tmp_path: Path, code: d
     assert done.returncode == worst, done.stderr
     assert all(f"inversion: specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
     assert ("could not be checked" in done.stderr) is (worst > 1)
-    assert ("judge_score: is no finite number" in done.stderr) is (worst > 1)
+    assert ("judge_score: must be a finite number" in done.stderr) is (worst > 1)
 
 
 def of_version(scores: str) -> str:

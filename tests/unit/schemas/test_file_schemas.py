@@ -86,7 +86,7 @@ def test_what_the_scaffold_writes_names_its_schemas_and_fits_them() -> None:
     """PF-9 §5.5, PC5 §9.4: so do the files of the next vertical."""
     registry = build(checked(read_tree(CONFIGS), date(2026, 11, 21))[0])
     judges = [registry.judge(name) for name in ("response_quality", "fetch_legal")]
-    begun = Start("shopping", "p", "default", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")
+    begun = Start("shopping", "p", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")
     written = scaffold.scaffolded_files(begun, judges, [], date(2026, 11, 21))
     assert len(written) == 7
     for name, text in written.items():

@@ -293,5 +293,5 @@ def test_a_file_of_baselines_that_is_wrong_or_not_there_is_bad_input(
     file = tmp_path / "baselines.json"
     if content is not None:
         file.write_text(content)
-    assert refused(*on_outputs(rig), "--baselines", file).startswith(f"--baselines {file}: ")
+    assert refused(*on_outputs(rig), "--baselines", file).startswith(f"{file}: ")
     assert refused(*on_outputs(rig), "--record") == "--record: say where: --baselines FILE"

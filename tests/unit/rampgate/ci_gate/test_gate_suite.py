@@ -87,7 +87,7 @@ def test_a_gate_that_fails_is_not_mended_by_a_suite_that_passes(rig: Rig) -> Non
     [
         ({"commit": "b" * 40}, f"is of {'b' * 40}, and this gate is of {COMMIT}"),
         ({"commit": ""}, "is of no commit that it names"),
-        ({"verdict": "fine"}, "verdict: Input should be"),
+        ({"verdict": "fine"}, "verdict: must be 'pass', 'warn'"),
         ({"configuration": "a"}, "configuration: "),
         ({"comparison": {"verdict": "pass"}}, "comparison.score: "),
     ],

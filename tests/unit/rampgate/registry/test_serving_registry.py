@@ -77,7 +77,7 @@ def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_ol
     assert restored.thresholds() == SEED
     again = restored.refresh()
     assert again.exit_code == 0
-    assert again.stdout.splitlines()[-1].startswith("unchanged: 16 judges"), "below what warns by then"
+    assert "unchanged: 16 judges" in again.stdout.splitlines()[-1], "below what warns by then"
     assert restored.process.pid == process
     assert restored.process.poll() is None
 
@@ -128,7 +128,7 @@ def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restore
     ran = restored.refresh()
     assert ran.exit_code == 1
     assert f"{QUALITY}:3:1: error: classificaton" in ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("refused: ")
+    assert ": refused: " in ran.stdout.splitlines()[-1]
     as_json = restored.refresh("--json")
     assert (as_json.exit_code, json.loads(as_json.stdout)["outcome"]) == (1, "refused")
 
