@@ -94,7 +94,8 @@ async def test_a_score_off_the_scale_is_told_with_item_and_author(shop_round: Ri
     await shop_round.score(item, "ann", value)
     code, _, err = await shop_round.calibrate()
     assert code == 2
-    assert f"'{item}': 'ann' said {value:g} for helpfulness: is not a whole number from 1 to 5" in " ".join(err.split())
+    must = f"'{item}': the score of 'ann' must be a whole number from 1 to 5, helpfulness's scale, got {value:g}"
+    assert must in " ".join(err.split())
 
 
 async def test_a_turn_that_was_not_drawn_is_told_with_its_author(shop_round: Rig) -> None:

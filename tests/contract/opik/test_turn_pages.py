@@ -10,7 +10,6 @@ import pytest
 
 from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from schemas.answers import TurnView
-from streams.opik import client as opik_client
 from streams.opik import traces as opik_traces
 from streams.opik.client import OpikClient
 from streams.opik.traces import OpikTraces
@@ -130,7 +129,7 @@ async def test_a_trace_too_long_to_be_read_comes_without_its_texts_and_stops_nob
 ) -> None:
     sizes = {"r-0": 5, "r-1": 5, "long": 60_000, "r-2": 5, "longer": 90_000, "r-3": 5}
     await opik.add_traces(*(turn(name, SINCE + at, said="x" * size) for at, (name, size) in enumerate(sizes.items())))
-    monkeypatch.setattr(opik_client, "LONGEST_ANSWER", 40_000)
+    monkeypatch.setattr(traces._client._http, "_longest", 40_000)
     found = {view.response_id: view.trace for page in await pages_of(traces, whole=True) for view in page}
     assert list(found) == list(reversed(sizes))
     assert [name for name, trace in found.items() if "input" not in trace] == ["longer", "long"]
