@@ -191,7 +191,7 @@ def append_merge(
 
 
 def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Append a line for each entry, before what it tells of is done. Raises Failure where that can't be done."""
+    """Append a line for each entry, before what it is about is done. Raises Failure where that can't be done."""
     if audit is None:
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")

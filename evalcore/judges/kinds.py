@@ -29,5 +29,5 @@ def evaluator_of(judge: Judge) -> Evaluator:
 
 
 def needs_model(judge: Judge) -> bool:
-    """Tells whether a model has to be asked for this judge's scores."""
+    """Says whether a model has to be asked for this judge's scores."""
     return evaluator_of(judge).needs_model

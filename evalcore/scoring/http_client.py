@@ -46,7 +46,7 @@ class HttpClient:
         self, method: str, url: str, *, content: bytes | None = None, headers: Mapping[str, str],
         query: Mapping[str, str | int] | None = None,
     ) -> BoundedAnswer:  # fmt: skip
-        import aiohttp  # here, since a command that finds all answers kept asks nobody
+        import aiohttp  # here, since a command that finds all answers kept asks no one
 
         if self._session is None:  # made at the first request, since it belongs to the loop that runs then
             self._session = _session(self._connections, self._seconds)
@@ -99,7 +99,7 @@ def _session(connections: int, seconds: float) -> aiohttp.ClientSession:
         auto_decompress=False,
         headers={"accept-encoding": "gzip"},
     )
-    # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be applied late.
+    # aiohttp repeats a PUT by itself after a lost connection, and the first may be applied late, unseen.
     session._retry_connection = False
     return session
 

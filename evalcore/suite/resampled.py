@@ -224,8 +224,8 @@ class Resampler:
         doubted = doubt(plain, first)
         if not rules.confirm or not doubted.cases:
             return plain, plain
-        again, anew = [self.run(FRESH, doubted.cases, which) for which in ((), broken)]
-        return plain, confirmed(plain, doubted, baseline, again, anew, rules.seed)[0]
+        again, fresh = [self.run(FRESH, doubted.cases, which) for which in ((), broken)]
+        return plain, confirmed(plain, doubted, baseline, again, fresh, rules.seed)[0]
 
 
 def _alarmed(judged: Judged, gate: str) -> bool:

@@ -1,1 +1,1 @@
-"""What an agent did to come to its answer, in one form, whoever recorded it."""
+"""What an agent did to come to its answer, in one form, whichever instrumentation recorded it."""

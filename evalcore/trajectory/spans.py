@@ -107,7 +107,7 @@ class Span:
         return self.scope, any(name.startswith("gen_ai.") for name in self.attributes)
 
     def seen_by_another(self, other: Span) -> bool:
-        """Tells whether another instrumentation recorded the other span, and one of both lies within the other."""
+        """Says whether another instrumentation recorded the other span, and one of both lies within the other."""
         within = (self.start - other.start) * (self.end - other.end) <= 0
         return within and self.instrumentation != other.instrumentation
 

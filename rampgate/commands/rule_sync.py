@@ -1,4 +1,4 @@
-"""Runs `rampgate rules sync` and `create`: validates, shows the plan, asks, writes what differs, tells the worker."""
+"""Runs `rampgate rules sync` and `create`: validates, shows the plan, asks, writes what differs, refreshes workers."""
 
 from __future__ import annotations
 

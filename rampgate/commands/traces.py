@@ -1,4 +1,4 @@
-"""Runs `rampgate traces`: live traces as Opik holds them, labels and scores, and nobody's words (PC5 §2).
+"""Runs `rampgate traces`: live traces as Opik holds them, labels and scores, and no one's words (PC5 §2).
 
 What may be shown without an audit record is decided where turns are shown (`streams.queries.turn_view`).
 """

@@ -1,7 +1,7 @@
 """Keeps a store's values as objects in S3, or in what speaks its language (`AWS_ENDPOINT_URL`).
 
 The first value of a key stands by conditional writes: an object is put where there is none, and one without a valid
-seal is replaced by its ETag, if nobody did it before. A bucket forgets by its lifecycle rules.
+seal is replaced by its ETag, if no one did it before. A bucket forgets by its lifecycle rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SERVER_FAULT: Final = 500
 
 
 AWAY_SECONDS: Final = 15.0
-"""So long an address that nobody answered at is not asked: a run goes on without its store, instead of waiting at each
+"""So long an address that gave no answer is not asked: a run works without its store, instead of waiting at each
 answer."""
 
 
@@ -42,13 +42,13 @@ class Reach:
         self._away: tuple[float, str] | None = None
 
     def check(self) -> None:
-        """Raises Unavailable for AWAY_SECONDS after a call that nobody answered."""
+        """Raises Unavailable for AWAY_SECONDS after a call without an answer."""
         away = self._away
         if away is not None and self._clock() < away[0]:
             raise Unavailable(away[1])
 
     def lost(self, why: object) -> Unavailable:
-        """Take notice that nobody answered; returns what says so."""
+        """Note that there was no answer; returns what says so."""
         told = unusable(self.shown, why)
         self._away = self._clock() + AWAY_SECONDS, told
         return Unavailable(told)

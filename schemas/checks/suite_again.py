@@ -26,7 +26,7 @@ class AgainSide(FileModel):
     configuration: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
     """The hash of its parts; who makes another one does not answer for it."""
     commit: Annotated[StrictStr, Field(max_length=64)]
-    """The commit that it is of; the candidate's is empty where nobody named it."""
+    """The commit that it is of; the candidate's is empty where it is not named."""
 
 
 class SuiteAgain(FileModel):

@@ -64,7 +64,7 @@ class SuiteAgainCount(Part):
 
 
 class SuiteDocument(Part):
-    """What other commands go by. `commit` is the one that was judged, empty where nobody named it."""
+    """What other commands go by. `commit` is the one that was judged, empty where it is not named."""
 
     suite: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=63)]
     agent: str

@@ -33,7 +33,7 @@ def stored_traces(told: Told, place: Place, paths: Sequence[Path]) -> dict[str, 
         finally:
             store.close()
     except Unavailable:
-        return {}  # a report without its traces tells more than none
+        return {}  # a report without its traces says more than none
     return {name: _readable(text) for name, text in zip(hashes, found, strict=True) if text is not None}
 
 

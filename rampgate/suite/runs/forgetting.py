@@ -28,7 +28,7 @@ async def forget(store: SealedStore) -> None:
 
 async def _needed(store: SealedStore) -> list[str] | None:
     """The names of what baselines are made of, those of other suites among them. None where a run has no seal that we
-    could check: it might be main's last. With the secret of trusted jobs what lacks its seal is nobody's baseline."""
+    could check: it might be main's last. With the secret of trusted jobs what lacks its seal is no baseline."""
     runs, refused = StoredRuns(store), store.refused
     known = await runs.by_key()
     if store.refused > refused and not store.signed:
