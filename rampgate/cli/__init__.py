@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -90,6 +90,7 @@ COMMANDS: Final = {
 GONE: Final = {
     "datasets list": "`rampgate datasets`",
     "datasets show": "`rampgate datasets NAME`",
+    "suite prune": "RAMPGATE_SUITE_KEEP_DAYS: a store in a file forgets by itself",
     "traces list": "`rampgate traces`",
     "traces show": "`rampgate traces TRACE_ID`",
     "triage list": "`rampgate triage`",
@@ -133,8 +134,20 @@ app = typer.Typer(
 )
 
 
+def show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(version("rampgate"))
+        raise typer.Exit
+
+
 @app.callback()
-def rampgate() -> None:
+def rampgate(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and exit", is_eager=True, callback=show_version)
+    ] = False,
+) -> None:
     """Every command takes --help; those that answer take --json."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -134,3 +135,8 @@ def test_the_default_of_max_attempts_is_the_one_in_the_help(capsys: pytest.Captu
     with pytest.raises(SystemExit):
         app(["dead-letters", "replay", "--help"])
     assert f"default: {MAX_ATTEMPTS}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_version_is_the_packages_and_asks_for_no_command() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout.strip()) == (0, version("rampgate"))
