@@ -18,7 +18,10 @@ from evalcore.scoring.model_caller import CallLimits
 from evalcore import evaluate_gate
 
 class Busy:
-    source, calls = "test", 0
+    calls = 0
+
+    def source(self, model):
+        return "test"
 
     async def complete(self, asked):
         Busy.calls += 1
