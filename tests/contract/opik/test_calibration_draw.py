@@ -55,6 +55,24 @@ async def test_annotators_read_on_their_sheet_the_texts_that_judges_read(shop_ro
         assert (row["user_query"], row["agent_response"]) == (f"how do I do {number}?", f"so {number}")
 
 
+async def test_annotators_read_the_texts_where_the_vertical_says_that_its_traces_hold_them(
+    shop_round: Rig,
+) -> None:
+    layout = "{question: input.asked.words, answer: output.reply.text}"
+    file = shop_round.folder / "configs/verticals/shop.yaml"
+    file.write_text(f"{{name: shop, project: shop-eval, trace: {layout}}}")
+    for number in range(TURNS):
+        said = {"input": {"asked": {"words": f"how {number}?"}}, "output": {"reply": {"text": f"so {number}"}}}
+        await shop_round.add(number, texts=said)
+    code, _, err = await shop_round.calibrate(*BEGUN, "--sheet", "sheet.csv")
+    assert code == 0, err
+    rows = list(csv.DictReader(Path("sheet.csv").read_text().splitlines()))
+    assert rows
+    for row in rows:
+        number = row["item_id"].removeprefix("r")
+        assert (row["user_query"], row["agent_response"]) == (f"how {number}?", f"so {number}")
+
+
 async def test_what_comes_later_changes_no_draw_and_another_export_of_the_turns_will_do(shop_round: Rig) -> None:
     await shop_round.add(*range(TURNS))
     await shop_round.calibrate(*BEGUN)

@@ -466,6 +466,18 @@ async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rer
     assert "1 pair of receipts" in down.err
 
 
+async def test_pf9_fr12_pairs_have_the_texts_where_the_vertical_says_that_its_traces_hold_them(rig: Rig) -> None:
+    file = rig.configs / "verticals" / "receipts.yaml"
+    file.write_text(file.read_text() + "\ntrace: {question: input.asked.words, answer: output.reply.text}\n")
+    for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None)):
+        said = {"input": {"asked": {"words": "why?"}}, "output": {"reply": {"text": f"answer {response_id}"}}}
+        await add(rig, response_id, ago, thumbs, texts=said, session_id="s")
+    ran = await export(rig, "--pairs")
+    assert ran.code == 0, ran.err
+    (found,) = lines(ran.out)
+    assert (found["user_query"], found["chosen"], found["rejected"]) == ("why?", "answer b", "answer a")
+
+
 SEALED = {"RAMPGATE_SEAL_KEY": "a key of this installation"}
 
 

@@ -209,6 +209,7 @@ def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runn
         figures = Path(keeps["with"]["path"].replace("${{ steps.plan.outputs.folder }}", str(runner.made))).read_text()
         assert 'eval_gate_fired_total{milestone="pre_merge"} 1.0' in figures
         assert f'eval_gate_verdict_total{{milestone="pre_merge",verdict="{verdict}"}} 1.0' in figures
+        assert 'eval_gate_duration_seconds_count{milestone="pre_merge"} 1.0' in figures
         assert re.search(r'score_distribution_count{judge_id="brevity",milestone="pre_merge"} [1-9]', figures)
 
 

@@ -16,6 +16,7 @@ from evalcore.registry.registry import build
 from evalcore.validation import checked
 from rampgate.checks.standing import suspended_by_file
 from rampgate.cli import main
+from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
@@ -96,13 +97,23 @@ def test_pf9_fr10_a_judge_of_noise_carries_no_signal_which_is_a_warning(check: R
     alone = jsonl(tmp_path / "alone.jsonl", *scored([0.02]))
     code, out, _ = check("inversion", alone, "--report", report)
     assert (code, "not inverted, and no better than chance" in " ".join(out.split())) == (0, True), "it warns"
-    assert "not inverted, and no better than chance" in report.read_text()
+    assert "## ⚠️ Judges against people: none inverted, 1 no better than chance" in report.read_text()
     apart = jsonl(tmp_path / "apart.jsonl", *scored([0.0]))
     (told,) = json.loads(check("inversion", apart, "--json")[1])["judges"]
     assert (told["inverted"], told["carries_signal"]) == (None, False), "Pearson and Spearman of opposite sign"
     assert told["reason"].startswith("undecidable, and no better than chance: Pearson")
     few = jsonl(tmp_path / "few.jsonl", *scored([0.5], items=9))
     assert json.loads(check("inversion", few, "--json")[1])["judges"][0]["carries_signal"] is None
+
+
+def test_pf9_fr10_a_composite_of_noise_is_counted_beside_its_judges(check: Run, tmp_path: Path) -> None:
+    """The shipped composite `dialogue`."""
+    noise = scored([0.02])
+    lines = [{**one, "judge_id": judge} for judge in ("conversation_flow", "greeting_quality") for one in noise]
+    report = tmp_path / "report.md"
+    words = (jsonl(tmp_path / "noise.jsonl", *lines), "--configs", ROOT / "configs", "--report", report)
+    assert check("inversion", *words)[0] == 0
+    assert "## ⚠️ Judges against people: none inverted, 3 no better than chance" in report.read_text()
 
 
 def test_slices_are_reported_and_decide_nothing(check: Run, tmp_path: Path) -> None:

@@ -203,6 +203,16 @@ def test_pc5_ac9_an_item_without_what_judges_read_is_unreadable_before_a_merge(
     assert found["evidence"]["model_calls"] == 0
 
 
+def test_pc5_10_2_a_gate_that_can_read_nothing_is_an_error_in_its_report_and_its_figures(
+    rig: Traced, tmp_path: Path
+) -> None:
+    report, figures = tmp_path / "gate.xml", tmp_path / "gate.prom"
+    rig.registry({"evaluation_manifest.yaml": MANIFEST, **SHOP})
+    verdict(*dataset(rig, {}, input=OURS["input"]), "--report", report, "--metrics-file", figures, code=1)
+    assert 'eval_gate_verdict_total{milestone="pre_merge",verdict="error"} 1.0' in figures.read_text()
+    assert ("<error" in report.read_text(), "<failure" in report.read_text()) == (True, False)
+
+
 def test_before_a_merge_calls_of_tools_are_read_where_the_layout_states_them() -> None:
     """Without a stated place they are those beside the answer."""
     rules = {"rules/refusal.yaml": "{variables: {offline: {input: input, output: output, calls: tool_calls}}}"}

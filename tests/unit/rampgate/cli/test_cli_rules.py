@@ -294,6 +294,19 @@ def test_overdue_judges_stand_out_in_the_list(configs: Path, monkeypatch: pytest
     assert "2027-02-18 (overdue)" in run(configs, "rules", "list").out
 
 
+def test_pf9_fr4_the_list_shows_the_day_of_a_floor_that_is_due_before_its_threshold(
+    configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: date(2027, 1, 15))
+    floor = "{baseline_source: production_distribution, recalibration_due: 2027-01-14, calibration_ref: PLT-1,"
+    floor += " calibration: {calibrated_on: 2026-11-20, window_days: 30, percentile: 5, sigma: 2}}"
+    own = configs / "rules" / "receipts" / "response_quality.yaml"
+    edit(own, "threshold:\n", f"floor: 3\nfloor_provenance: {floor}\nthreshold:\n")
+    shown = run(configs, "rules", "list", "--id", "response_quality", "--vertical", "receipts")
+    assert shown.code == 0, shown.err
+    assert "2027-01-14 (overdue)" in shown.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

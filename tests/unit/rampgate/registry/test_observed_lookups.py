@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,8 +11,14 @@ import pytest
 from evalcore import reloading
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.registry.metrics import observed
+from rampgate.settings import Settings
+from rampgate.wiring import make_parts
+from rampgate.worker.operators import Operators
+from schemas.checks.evaluation import EvaluatedJudge, Evaluation, Origin
+from streams.alerts.regression_watch import RegressionWatch
 from streams.metrics import Metrics
 from tests.root import ROOT
+from tests.unit.agents.builders import Rec
 
 
 @pytest.fixture
@@ -60,3 +67,30 @@ def test_a_worker_looks_up_in_the_version_that_serves() -> None:
     second = looked()
     assert second is not None
     assert second is not first
+
+
+@pytest.mark.usefixtures("shipped")
+async def test_pf9_nfr2_a_worker_that_responds_to_an_evaluation_observes_its_lookups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def evaluated(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(RegressionWatch, "evaluated", evaluated)
+    parts = make_parts(Settings(kafka="127.0.0.1:1", redis="redis://127.0.0.1:1/0", configs=ROOT / "configs"))
+    operators = Operators(parts, lambda: False)
+    try:
+        operators.start()
+        assert operators.consumer is not None
+        respond = operators.consumer._handlers[parts.topics["evaluations"]]
+        judges = (EvaluatedJudge(judge_id="ux_quality", judge_version=reloading.current().judge("ux_quality").version),)
+        said = Evaluation(
+            event_id="e1", origin=Origin.AD_HOC, agent_id="assistant", agent_version="v7", judges=judges,
+            at=datetime(2026, 11, 21, tzinfo=UTC),
+        )  # fmt: skip
+        now = parts.clock.now_ms()
+        assert await respond([Rec(said.model_dump_json().encode(), timestamp=now)]) == []
+        assert lookups(parts.metrics) == 1
+    finally:
+        await operators.close()
+        await parts.close()

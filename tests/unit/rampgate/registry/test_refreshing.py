@@ -92,6 +92,14 @@ async def test_pc5_10_2_a_refused_refresh_counts_the_drift_of_its_files(tmp_path
     assert metrics.registry.get_sample_value("eval_manifest_drift_total") == 2, "and data_integrity, which nothing uses"
 
 
+async def test_pc5_10_2_a_worker_whose_first_look_is_refused_counts_the_drift_too(tmp_path: Path) -> None:
+    configs, metrics = copied(tmp_path), Metrics()
+    edit(configs / "evaluation_manifest.yaml", "  - data_integrity\n", "  - grace\n")
+    assert (await ServedRegistry(configs, metrics, reloading).refresh("start")).outcome == "refused"
+    assert reloading.loaded() is None
+    assert metrics.registry.get_sample_value("eval_manifest_drift_total") == 2
+
+
 def test_a_rule_file_names_its_judge_with_the_vertical_it_belongs_to() -> None:
     assert rule_of("configs/rules/ux-quality.yaml") == "ux_quality"
     assert rule_of("/etc/rules/x/configs/rules/receipts/response_quality.yaml") == "receipts/response_quality"
