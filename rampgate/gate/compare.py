@@ -107,9 +107,11 @@ def _past(verdicts: str, context: Context, traces: Sequence[Mapping[str, Any]]) 
 def _version(context: Context, revision: str | None) -> Registry:
     """The registry at a version in git; as its files are, without one. Raises Failure, NoHistory."""
     from rampgate.registry.rule_history import tree_at
+    from rampgate.registry.verticals import require_folder
     from schemas.counting import counted
 
     root = context.settings.configs
+    require_folder(root)
     tree = read_tree(root) if revision is None else tree_at(root, revision)
     registry, result = read_registry(tree, context.today)
     if registry is None:

@@ -24,6 +24,7 @@ ANSWERS = {
     "check inversion, users": ("check", "inversion", "--users", "--vertical", "receipts"),
     "check inversion, published": ("check", "inversion", "pairs.jsonl", "--standing", "standing.jsonl"),
     "gate run": ("gate", "run", "--milestone", "pre_merge", "--outputs", "scores.jsonl"),
+    "gate compare": ("gate", "compare", "--old", "HEAD", "--traces", "scores.jsonl"),
     "rules diff": ("rules", "diff"),
     "rules validate": ("rules", "validate"),
     "manifest validate": ("manifest", "validate"),
@@ -43,7 +44,7 @@ def files(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ANSWERS)
-def test_a_command_that_needs_the_registry_ends_with_2_and_the_folder_it_looked_in(
+def test_pf9_fr1_a_command_that_needs_the_registry_ends_with_2_and_the_folder_it_looked_in(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a registered vertical is called `unregistered`, and a limit that is stated is said not to be."""
