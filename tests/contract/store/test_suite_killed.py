@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Event
 from typing import Any
 
 import pytest
@@ -37,10 +38,13 @@ class Doom:
         self.calls: Counter[str] = Counter()
         self.run: Forked | None = None
         self.at: int | None = None
+        self.begun = Event()
 
     def called(self, whom: str) -> None:
         self.calls[whom] += 1
-        if self.at is not None and self.calls.total() == self.at and self.run is not None:
+        if self.at is not None and self.calls.total() == self.at:
+            self.begun.wait()  # a run's first call may come before its process is known here
+            assert self.run is not None
             os.kill(self.run.pid, signal.SIGKILL)
 
 
@@ -103,8 +107,10 @@ def judged(folder: Path, url: str) -> Path:
 def run_to_its_end(doom: Doom, environment: dict[str, str], path: Path, calls: int | None) -> int:
     """The exit code of a run that is killed when it has made so many calls."""
     with TemporaryFile() as out, TemporaryFile() as err:
-        doom.at, doom.run = None if calls is None else doom.calls.total() + calls, None
+        doom.begun.clear()
+        doom.at = None if calls is None else doom.calls.total() + calls
         doom.run = Forked(["suite", "run", str(path), "--first-run"], environment, out, err)
+        doom.begun.set()
         try:
             return doom.run.wait(120)
         finally:

@@ -99,7 +99,11 @@ def test_a_file_larger_than_any_is_refused_before_a_line_counts(
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"{", ": must be JSON"), (b'{"name": 3}', ": name: must be a valid string, got 3"), (b"[]", ": must be a valid")],
+    [
+        (b"{", ": must be JSON"),
+        (b'{"name": 3}', ": name: must be a valid string, got 3"),
+        (b"[]", ": must be an object, got []"),
+    ],
 )
 def test_a_document_that_is_none_of_its_model_ends_a_command_with_what_to_do(
     content: bytes, told: str, tmp_path: Path
