@@ -79,7 +79,7 @@ def test_an_unauthorized_worker_stops_and_acknowledges_nothing(make_rig: Make) -
     rig.opik.fault(match={"path": "feedback-scores"}, status=401)
     worker = rig.worker()
     rig.send(traffic.messages)
-    assert worker.wait(60) == 2
+    assert worker.wait(150) == 2
     assert worker.logged("worker_must_stop")
     assert not rig.dead_letters() or all(x["cause"] != "opik_rejected" for x in rig.dead_letters())
     rig.opik.heal()
