@@ -286,7 +286,7 @@ def callback(function: Callable[..., Any]) -> Callable[..., None]:
 
     mine = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in names]
     signature = inspect.Signature([*mine, *shared])
-    called.__signature__ = signature  # type: ignore[attr-defined]
+    vars(called)["__signature__"] = signature  # what `inspect` and typer read
     called.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
     called.__doc__ = function.__doc__
     return called

@@ -207,7 +207,7 @@ def _to_be_looked_at(paired: Paired, comparison: Comparison, seed: int) -> list[
     if paired.unguarded:
         said = (
             f"{_cases(paired.unguarded)} of safety are not among the candidate's, or are other ones by now: "
-            f"{named(paired.unguarded)}; who may let them go names them in main's suite file (let_go)"
+            f"{named(paired.unguarded)}; to let them go, name them in main's suite file (let_go)"
         )
         out.append(SuiteReason(SuiteCode.SAFETY_CASES_REMOVED, said, cases=tuple(paired.unguarded)))
     for code, cases, what in (

@@ -40,19 +40,24 @@ async def test_pf9_5_3_a_round_draws_from_opik_and_goes_on_without_a_file_of_tur
     assert b"how do I do" not in texts
 
 
-async def test_annotators_read_on_their_sheet_the_texts_that_judges_read(shop_round: Rig) -> None:
-    """People and judges are compared by what both read, so both read the same."""
-    for number in range(TURNS):
-        said = {"input": {"messages": [{"role": "user", "content": f"how do I do {number}?"}]}}
-        said |= {"output": {"messages": [{"content": [{"type": "text", "text": f"so {number}"}], "id": "m-1"}]}}
-        await shop_round.add(number, texts=said)
+async def require_sheet(shop_round: Rig, query: str) -> None:
+    """Demand that the annotators' sheet has each turn's query, with its `{number}`, and its answer."""
     code, _, err = await shop_round.calibrate(*BEGUN, "--sheet", "sheet.csv")
     assert code == 0, err
     rows = list(csv.DictReader(Path("sheet.csv").read_text().splitlines()))
     assert rows
     for row in rows:
         number = row["item_id"].removeprefix("r")
-        assert (row["user_query"], row["agent_response"]) == (f"how do I do {number}?", f"so {number}")
+        assert (row["user_query"], row["agent_response"]) == (query.format(number=number), f"so {number}")
+
+
+async def test_annotators_read_on_their_sheet_the_texts_that_judges_read(shop_round: Rig) -> None:
+    """People and judges are compared by what both read, so both read the same."""
+    for number in range(TURNS):
+        said = {"input": {"messages": [{"role": "user", "content": f"how do I do {number}?"}]}}
+        said |= {"output": {"messages": [{"content": [{"type": "text", "text": f"so {number}"}], "id": "m-1"}]}}
+        await shop_round.add(number, texts=said)
+    await require_sheet(shop_round, "how do I do {number}?")
 
 
 async def test_annotators_read_the_texts_where_the_vertical_says_that_its_traces_hold_them(
@@ -64,13 +69,7 @@ async def test_annotators_read_the_texts_where_the_vertical_says_that_its_traces
     for number in range(TURNS):
         said = {"input": {"asked": {"words": f"how {number}?"}}, "output": {"reply": {"text": f"so {number}"}}}
         await shop_round.add(number, texts=said)
-    code, _, err = await shop_round.calibrate(*BEGUN, "--sheet", "sheet.csv")
-    assert code == 0, err
-    rows = list(csv.DictReader(Path("sheet.csv").read_text().splitlines()))
-    assert rows
-    for row in rows:
-        number = row["item_id"].removeprefix("r")
-        assert (row["user_query"], row["agent_response"]) == (f"how {number}?", f"so {number}")
+    await require_sheet(shop_round, "how {number}?")
 
 
 async def test_what_comes_later_changes_no_draw_and_another_export_of_the_turns_will_do(shop_round: Rig) -> None:

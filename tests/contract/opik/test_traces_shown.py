@@ -1,4 +1,4 @@
-"""`rampgate traces`: labels and scores of live traces, and nobody's words (PC5 §2)."""
+"""`rampgate traces`: labels and scores of live traces, and no one's words (PC5 §2)."""
 
 from __future__ import annotations
 

@@ -87,12 +87,12 @@ def test_its_metric_scores_without_a_model() -> None:
     assert (found.value, found.reason, found.scoring_failed) == (1.0, "3 words", False)
 
 
-class Graded(Words):
+class Graded:
     """A kind that is no plain LLM judge, and asks a model."""
 
     needs_model = True
 
-    def evaluate(self, task: Task) -> Prompt:  # type: ignore[override]
+    def evaluate(self, task: Task) -> Prompt:
         return render(task.judge, task.context, task.source)
 
     def read(self, reply: str, judge: Judge) -> Evaluation:

@@ -46,7 +46,7 @@ def test_what_the_candidate_fails_to_answer_is_unscored_and_fails_closed(rig: Ri
     assert (done.exit_code, found["verdict"], codes(found)) == (1, "fail", {"judge_unavailable"})
     assert found["per_judge_scores"]["helpfulness"]["unscored"] == ITEMS
     inputs = {body["input"] for body in fake.seen}
-    assert len(inputs) < ITEMS, "who answers nobody is not asked for all"
+    assert len(inputs) < ITEMS, "a model that gives no answer is not asked for all"
 
 
 def test_an_item_without_an_answer_counts_at_its_worst(rig: Rig) -> None:

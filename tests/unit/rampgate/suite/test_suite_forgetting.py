@@ -149,7 +149,7 @@ def test_the_setting_says_how_many_days(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_without_the_key_of_trusted_jobs_nothing_of_theirs_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can tell which of their runs is main's last. Whoever has a key goes by it."""
+    """Which of their runs is main's last is unknown without a key; with one it counts."""
     path = written(folder, CASES)
     monkeypatch.setenv("RAMPGATE_SEAL_KEY", "the secret of trusted jobs")
     before = ran(path, "--label", "main")
