@@ -33,12 +33,13 @@ def check(rig: Rig, traffic: Traffic, seconds: float = 60.0) -> None:
         raise AssertionError(
             f"seed {traffic.seed}: coverage (ours, oracle) differs: {differs}; {rig.conservation()}\n{error}"
         ) from None
-    _check_scores(rig, expected, projects)
+    _check_scores(rig, expected, projects, {turn.trace_id: turn.response_id for turn in traffic.turns})
     _check_conservation(rig, expected)
     _check_letters(rig, expected)
 
 
-def _check_scores(rig: Rig, expected: Expected, projects: list[str]) -> None:
+def _check_scores(rig: Rig, expected: Expected, projects: list[str], turns: dict[str, str]) -> None:
+    """`turns`: trace id -> response id."""
     held: dict[tuple[str, str], float] = {}
 
     def same() -> bool:
@@ -51,8 +52,10 @@ def _check_scores(rig: Rig, expected: Expected, projects: list[str]) -> None:
     except AssertionError as error:
         wrong = {k: (held.get(k), expected.scores.get(k)) for k in held.keys() | expected.scores.keys()}
         wrong = {k: pair for k, pair in wrong.items() if pair[0] != pair[1]}
+        # What the state says tells a signal that was lost from a score that was overwritten.
+        stored = {trace_id: rig.turn(turns[trace_id]) for trace_id, _ in list(wrong)[:5] if trace_id in turns}
         raise AssertionError(
-            f"{len(wrong)} scores (Opik, oracle) differ: {dict(list(wrong.items())[:5])}\n{error}"
+            f"{len(wrong)} scores (Opik, oracle) differ: {dict(list(wrong.items())[:5])}; the state: {stored}\n{error}"
         ) from None
 
 

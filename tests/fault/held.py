@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from agents.join.counting import CLASSES, NO_CLASS
+from agents.join.turn import Turn, decode_turn
+from agents.keys import turn_key
 from rampgate.local.services.kafka import KafkaCluster
 
 TOPICS = ("thumbs", "rerolls", "traces")
@@ -82,6 +84,11 @@ class Held:
         for (kind, name), n in self.hashes("k2:*").items():
             found.setdefault(kind, Counter())[name] += n
         return found
+
+    def turn(self, response_id: str) -> Turn | None:
+        """The turn as stored, for a message that says what went wrong."""
+        stored: Any = self.state.get(self.prefix + turn_key(response_id))
+        return decode_turn(stored) if stored else None
 
     def dead_letters(self) -> list[dict[str, Any]]:
         """All of the dead-letter topic, one for each `rampgate.replay-id`."""
