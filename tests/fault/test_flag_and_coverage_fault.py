@@ -8,7 +8,7 @@ import pytest
 
 from tests.fault.checking import check
 from tests.fault.oracle import foretell
-from tests.fault.rig import Rig, now_ms
+from tests.fault.rig import SOON_COMPARED, Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 
 Make = Callable[..., Rig]
@@ -23,7 +23,7 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
     Off and on again under load: the same."""
     traffic = Traffic(51, 1_200, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
-    rig = make_rig()
+    rig = make_rig(**SOON_COMPARED)
     rig.opik.load(traffic)
     third = len(traffic.messages) // 3
     worker = rig.worker(write="false")
@@ -48,7 +48,7 @@ def test_a_worker_killed_while_it_writes_what_was_withheld_leaves_the_rest_to_th
     """SIGKILL in the middle of it: the next worker finishes it, and nothing stays withheld."""
     traffic = Traffic(52, 3_000, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
-    rig = make_rig()
+    rig = make_rig(**SOON_COMPARED)
     rig.opik.load(traffic)
     worker = rig.worker(write="false")
     rig.send(traffic.messages)
