@@ -12,8 +12,8 @@ import httpx
 import orjson
 import structlog
 
-from evalcore.scoring.bounded_answer import TooLong
 from evalcore.scoring.chat_model import Client, retry_after
+from evalcore.scoring.http_client import TooLong
 from schemas.foreign_words import LONGEST_READ, foreign_words
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 

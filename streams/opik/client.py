@@ -22,8 +22,7 @@ import orjson
 import structlog
 
 from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
-from evalcore.scoring.bounded_answer import TooLong
-from evalcore.scoring.http_client import HttpClient
+from evalcore.scoring.http_client import HttpClient, TooLong
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
