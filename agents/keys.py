@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, Literal
@@ -24,6 +25,7 @@ rebuilt from the topics (`streams.rebuild`), and expires."""
 HOLE = re.compile(r"<[^>]+>")
 
 
+@dataclass(eq=False)
 class KeyFamily:
     """Keys of one layout, such as `w:<topic>:<partition>`.
 
@@ -31,20 +33,16 @@ class KeyFamily:
     `holds` what is in a value.
     """
 
-    def __init__(
-        self,
-        layout: str,
-        *,
-        type: Literal["string", "hash", "list", "sorted set"],
-        life: str,
-        growth: str,
-        owner: str,
-        holds: str,
-    ) -> None:
-        self.layout, self.type, self.life, self.growth, self.owner, self.holds = (
-            layout, type, life, growth, owner, holds,
-        )  # fmt: skip
-        self._pieces = HOLE.split(layout)
+    layout: str
+    _: KW_ONLY
+    type: Literal["string", "hash", "list", "sorted set"] = "string"
+    life: str
+    growth: str = "one"
+    owner: str
+    holds: str
+
+    def __post_init__(self) -> None:
+        self._pieces = HOLE.split(self.layout)
         self._pattern = re.compile(".+".join(map(re.escape, self._pieces)), re.DOTALL)
         FAMILIES.append(self)
 
@@ -67,7 +65,6 @@ FAMILIES: list[KeyFamily] = []
 
 TURN = KeyFamily(
     f"t{FORM}:<response id>",
-    type="string",
     life="the lookback window and an hour after its last event",
     growth="one for each turn of the lookback window",
     owner="agents.join.step",
@@ -75,7 +72,6 @@ TURN = KeyFamily(
 )
 SESSION = KeyFamily(
     f"s{FORM}:<session id>",
-    type="string",
     life="an hour, and twice the reroll window, after the session's last turn",
     growth="one for each recent session; at most 200 turns in each",
     owner="agents.join.sessions",
@@ -83,7 +79,6 @@ SESSION = KeyFamily(
 )
 WATERMARK = KeyFamily(
     f"w{FORM}:<topic>:<partition>",
-    type="string",
     life="as long as the store",
     growth="one for each consumed partition",
     owner="agents.join.step",
@@ -91,7 +86,6 @@ WATERMARK = KeyFamily(
 )
 TOPIC_ID = KeyFamily(
     "wi:<topic>:<partition>",
-    type="string",
     life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.kafka.start_offsets",
@@ -99,7 +93,6 @@ TOPIC_ID = KeyFamily(
 )
 COUNTED = KeyFamily(
     f"aw{FORM}:<topic>:<partition>",
-    type="string",
     life="as long as the store",
     growth="one for each partition of ramp steps",
     owner="agents.ramp_steps",
@@ -107,7 +100,6 @@ COUNTED = KeyFamily(
 )
 LET_THROUGH = KeyFamily(
     "ok:<topic>:<partition>",
-    type="string",
     life="the lookback window",
     growth="one for each partition that an operator resumed",
     owner="rampgate.commands.partitions",
@@ -163,7 +155,6 @@ POOL_EDGE = KeyFamily(
 )
 KNOWN_NAME = KeyFamily(
     f"kn{FORM}:<agent version or vertical>",
-    type="string",
     life="the lookback window and a day after its last trace or signal",
     growth="one for each agent version, and for each vertical that is not registered",
     owner="agents.newcomers",
@@ -174,7 +165,6 @@ KEPT_FORM = 4
 another form kept lies under other keys, and expires."""
 FROZEN_SAMPLE = KeyFamily(
     "f:<milestone>:<hash of the request>",
-    type="string",
     life="the lookback window",
     growth="one for each gate",
     owner="streams.gates.samples",
@@ -182,7 +172,6 @@ FROZEN_SAMPLE = KeyFamily(
 )
 CANDIDATE_ANSWER = KeyFamily(
     "a:<hash of the question>",
-    type="string",
     life="the lookback window",
     growth="one for each item that a candidate was run on; at most 256 KiB",
     owner="streams.gates.candidate",
@@ -190,7 +179,6 @@ CANDIDATE_ANSWER = KeyFamily(
 )
 PRODUCTION_DRAW = KeyFamily(
     "ql:<hash of the draw>",
-    type="string",
     life="its refresh interval and the lookback window",
     growth="one for each agent, vertical, milestone and refresh interval",
     owner="streams.gates.samples",
@@ -198,7 +186,6 @@ PRODUCTION_DRAW = KeyFamily(
 )
 PRODUCTION_INPUT = KeyFamily(
     f"q{KEPT_FORM}:<trace id>",
-    type="string",
     life="as its draw",
     growth="one for each trace of a draw; at most 64 KiB",
     owner="streams.gates.samples",
@@ -206,15 +193,12 @@ PRODUCTION_INPUT = KeyFamily(
 )
 PUBLISH_LEASE = KeyFamily(
     "publishing",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.gates.verdict_log",
     holds="the worker whose turn it is to publish verdicts",
 )
 JUDGE_SCORE = KeyFamily(
     f"j{KEPT_FORM}:<hash of the call>",
-    type="string",
     life="`judge_answer_seconds`: two days unless set",
     growth="one for each judge's call",
     owner="streams.redis.score_cache",
@@ -222,7 +206,6 @@ JUDGE_SCORE = KeyFamily(
 )
 LIVE_MARK = KeyFamily(
     "l:<trace id>",
-    type="string",
     life="the lookback window",
     growth="one for each trace that live judges have scored; 13 bytes",
     owner="agents.live.judging",
@@ -247,7 +230,6 @@ LIVE_SCORE_POOL = KeyFamily(
 )
 OPERATOR_TOLD = KeyFamily(
     "n:<verdict id>",
-    type="string",
     life="the retention that its consumer is given",
     growth="one for each failed verdict, and for each that CI published",
     owner="streams.alerts.operator_news",
@@ -255,7 +237,6 @@ OPERATOR_TOLD = KeyFamily(
 )
 REGRESSION_STATE = KeyFamily(
     "regression-state",
-    type="string",
     life="as long as the store",
     growth="one; an entry for each open breach and each step that is still to be done",
     owner="streams.alerts.regression_watch",
@@ -263,15 +244,12 @@ REGRESSION_STATE = KeyFamily(
 )
 REGRESSION_LEASE = KeyFamily(
     "regressions-watched",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
 REGRESSION_NOTICES = KeyFamily(
     "regression-notices:<breach>",
-    type="string",
     life="its lease",
     growth="one for each breach whose notices are under way",
     owner="streams.alerts.regression_watch",
@@ -279,39 +257,30 @@ REGRESSION_NOTICES = KeyFamily(
 )
 TRIAGE_LEASE = KeyFamily(
     "triage-changed",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.alerts.triage_log",
     holds="the process that changes triage items now",
 )
 USER_WEEKS_LEASE = KeyFamily(
     "user-weeks-looked-at",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.alerts.user_weeks",
     holds="the worker that holds judges against users now",
 )
 ADOPTED = KeyFamily(
     f"adopted{FORM}",
-    type="string",
     life="as long as the store",
-    growth="one",
     owner="streams.rebuild",
     holds="how far what Opik held has been adopted into this state, as JSON; `1` once all is",
 )
 ADOPTING = KeyFamily(
     "adopting",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.rebuild",
     holds="the worker that adopts what Opik holds now",
 )
 TAKEOVER = KeyFamily(
     "to:<topic>:<partition>",
-    type="string",
     life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.quarantine",
@@ -319,39 +288,30 @@ TAKEOVER = KeyFamily(
 )
 READ_AGAIN = KeyFamily(
     f"read-again{FORM}",
-    type="string",
     life="until every partition has been read up to there",
-    growth="one",
     owner="streams.rebuild",
     holds="partitions whose records are read again after a loss, until which offset, and since when, as JSON",
 )
 WITHHELD = KeyFamily(
     "withheld",
-    type="string",
     life="until a worker with writing on has written what was withheld",
-    growth="one",
     owner="agents.join.step",
     holds="the last step that withheld signals, or the last round that wrote such: there may be more",
 )
 DRAINING = KeyFamily(
     "draining",
-    type="string",
     life="its lease",
-    growth="one",
     owner="streams.maintenance",
     holds="the worker that writes what was withheld now",
 )
 PROBE = KeyFamily(
     "probe",
-    type="string",
     life="a minute",
-    growth="one",
     owner="streams.redis.fitness",
     holds="nothing of use: each worker writes it every second to see whether Redis takes writes",
 )
 SEAL_KEY = KeyFamily(
     "seal",
-    type="string",
     life="as long as the store; a running worker puts it back into an emptied one",
     growth="one; none where the settings give the key",
     owner="streams.redis.seal_key",
@@ -359,15 +319,12 @@ SEAL_KEY = KeyFamily(
 )
 SEALED_BY = KeyFamily(
     "sealed-by",
-    type="string",
     life="five minutes after a worker's last look",
-    growth="one",
     owner="streams.redis.seal_key",
     holds="a hash of the key that the worker that looked last seals with, by which one with another key is noticed",
 )
 REPLAYED = KeyFamily(
     "replay:<identity>",
-    type="string",
     life="a minute while claimed; longer than the lookback window once confirmed",
     growth="one for each dead letter that was replayed",
     owner="streams.dead_letters.replay_ledger",
@@ -383,7 +340,6 @@ SWEEP = KeyFamily(
 )
 FEED_STREAM = KeyFamily(
     "feed:<table>:stream",
-    type="string",
     life="as long as the store",
     growth="one for each table",
     owner="streams.dynamodb.ledger",
@@ -399,7 +355,6 @@ FEED_PLACES = KeyFamily(
 )
 FEED_LEASE = KeyFamily(
     "feed:<table>:lease:<stream>:<shard>",
-    type="string",
     life="its lease",
     growth="one for each shard that is being read",
     owner="streams.dynamodb.ledger",

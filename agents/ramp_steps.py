@@ -134,7 +134,7 @@ async def _halt(request: RampRequest | InvalidRequest, ports: GatePorts) -> floa
 
 @dataclass(frozen=True)
 class RampAnswers:
-    """Answers requests by the registry that serves when deciding begins."""
+    """Answers requests by the registry that serves when deciding begins. Each may raise Unavailable."""
 
     registry: Callable[[], Registry | None]
     ports: GatePorts

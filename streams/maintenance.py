@@ -23,7 +23,7 @@ from streams.app import Consumption
 from streams.kafka.topic_growth import TopicGrowth
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting
-from streams.redis.lease import LeasingStore
+from streams.redis.state import RedisStore
 from streams.retry import WallClock
 from streams.stopping import heed_cancel
 
@@ -62,7 +62,7 @@ class Maintenance:
         self._clock, self._announce_seal, self._seals_differ = clock, announce_seal, False
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._waits = metrics, observe, waits
-        self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
+        self._store, self._refuse_evicting = cast(RedisStore, ports.store), refuse_evicting
         self._growth = TopicGrowth(metrics)
 
     async def run(self) -> None:

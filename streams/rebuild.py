@@ -22,7 +22,8 @@ from agents.policy import Policy
 from agents.ports import Change, Ports, Store, Unavailable
 from schemas.dead_letters import clean
 from streams.opik.traces import FIRST_PLACE, OpikTraces, SearchPlace
-from streams.redis.lease import Lease, LeasingStore, renewed
+from streams.redis.lease import Lease, renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000
@@ -81,7 +82,7 @@ class Rebuild:
         self._ports, self._policy, self._failed, self._on_change = ports, policy, failed, on_change
         self.hold = Hold()
         self._lost, self._asked = False, 0
-        self._store = cast(LeasingStore, ports.store)
+        self._store = cast(RedisStore, ports.store)
         self._task: asyncio.Task[None] | None = None
         self._seen: Adoption | None = None
 
@@ -102,7 +103,7 @@ class Rebuild:
         )
 
     async def lost(self, partition: TP) -> None:
-        """Begin to adopt, since the state of a partition is lost, unless that is under way or done.
+        """Begin to adopt, since the state of a partition is lost, unless that is under way or done. Raises Unavailable.
 
         That it has begun stands in the state on return, before any watermark does. So a worker that gets the partition
         later, by a takeover in the middle, knows that it must not write yet, and goes on with the adoption.
@@ -116,7 +117,8 @@ class Rebuild:
     async def read_again(self, partition: TP, until: int) -> None:
         """Note that records of a partition are read again up to an offset, 0 for none, before its watermark moves.
 
-        Until they are read no worker writes a score of an older trace: one of these records may overrule it.
+        Until they are read no worker writes a score of an older trace: one of these records may overrule it. Raises
+        Unavailable.
         """
 
         async def attempt() -> bool | None:

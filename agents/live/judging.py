@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from agents import thumbs, traces
 from agents.codec import SignalEvent, loads
@@ -29,6 +29,7 @@ from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.applicability import chosen, judges_of, weight
 from evalcore.scoring.calls import PASSING, Failure
+from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import share
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause
@@ -87,12 +88,6 @@ UNSIGNED = "unsigned"
 """The escape of a trace that says that it is of our own judges' calls, without our signature: it is judged."""
 NAME = "live"
 """The name of these calls, where gates share a model with them."""
-
-
-class Scorer(Protocol):
-    async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
-        """Return judgements in the order of the tasks; no task makes it raise."""
-        ...
 
 
 @dataclass

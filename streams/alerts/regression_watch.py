@@ -36,7 +36,8 @@ from evalcore.gates.regression import (
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.alerts.looking import look_again_and_again
-from streams.redis.lease import SHORT_LEASE_MS, Lease, LeasingStore, acquired, renewed
+from streams.redis.lease import SHORT_LEASE_MS, Lease, acquired, renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -153,7 +154,7 @@ class RegressionWatch:
 
     def __init__(
         self,
-        store: LeasingStore,
+        store: RedisStore,
         clock: Clock,
         registry: Callable[[], Registry | None],
         carry_out: CarryOut,

@@ -22,7 +22,8 @@ from schemas.settings import KafkaAccess
 from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import Leasing, acquired
+from streams.redis.lease import acquired
+from streams.redis.state import RedisStore
 from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
@@ -34,7 +35,7 @@ WAIT_SECONDS = 10.0
 class TriageLog:
     """The topic of triage items."""
 
-    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, leasing: Leasing) -> None:
+    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, leasing: RedisStore) -> None:
         self._access, self._producer, self._topic, self._leasing = access, producer, topic, leasing
 
     async def items(self) -> dict[str, TriageItem]:

@@ -29,7 +29,8 @@ from streams.alerts.notifiers import Address, Notifier, Undelivered
 from streams.kafka.client import Producer
 from streams.kafka.reading import records_now
 from streams.kafka.topics import wait_for_topics
-from streams.redis.lease import Lease, Leasing, renewed
+from streams.redis.lease import renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 120_000
@@ -91,7 +92,7 @@ class UserWeeks:
     def __init__(
         self,
         weeks: UserWeekLog,
-        leasing: Leasing,
+        leasing: RedisStore,
         clock: Clock,
         verticals: Sequence[str],
         read: Read,
@@ -105,7 +106,7 @@ class UserWeeks:
     ) -> None:
         """`late`: how long after its turns a signal may come; `every`: seconds between looks."""
         self._weeks, self._clock, self._read = weeks, clock, read
-        self._lease: Lease = leasing.lease(USER_WEEKS_LEASE.key(), LEASE_MS)
+        self._lease = leasing.lease(USER_WEEKS_LEASE.key(), LEASE_MS)
         self._verticals, self._notifier, self._slack = verticals, notifier, slack
         self._late, self._every, self._ready, self._observe = late, every, ready, observe
         self._known: dict[Week, UserWeek] | None = None

@@ -12,17 +12,17 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
-from streams.dynamodb.client import Busy, Described, Gone, Misconfigured
+from streams.dynamodb.client import Busy, Described, Dynamo, Gone, Misconfigured
 from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
-from streams.dynamodb.shard_reader import STALE_MS, Pages, Sender, ShardReader
+from streams.dynamodb.shard_reader import STALE_MS, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
+from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
 from streams.stopping import heed_cancel, pause
@@ -31,13 +31,6 @@ log = structlog.get_logger(__name__)
 NOWHERE = Place()
 STOP_SECONDS = 10.0
 """Readers have this long to end their page when the feed stops."""
-
-
-class Source(Pages, Protocol):
-    """The table's stream; see `streams.dynamodb.client.Dynamo` for the contracts."""
-
-    async def latest_stream(self) -> str: ...
-    async def describe(self, arn: str) -> Described: ...
 
 
 @dataclass(frozen=True)
@@ -92,9 +85,9 @@ class Feed:
     unpublished records.
     """
 
-    source: Source
+    source: Dynamo
     ledger: Ledger
-    sender: Sender
+    sender: Producer
     topic: str
     names: Attributes
     clock: Clock

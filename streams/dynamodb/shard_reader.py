@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
 
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
-from schemas.dead_letters import clean
-from streams.dynamodb.client import Busy, Expired, Trimmed
+from schemas.dead_letters import Headers, clean
+from streams.dynamodb.client import Busy, Dynamo, Expired, Trimmed
 from streams.dynamodb.ledger import ShardLease
 from streams.dynamodb.records import created_ms, message_of
 from streams.dynamodb.shards import Place
+from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
 from streams.stopping import heed_cancel, pause
 
 log = structlog.get_logger(__name__)
-Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
 RETRY = Retry(first=0.1)
 EMPTY_AT_TIP = 3
 """Empty pages in a row after which there is nothing more to read for now; a single one may come before the end."""
 STALE_MS = 10_000
 """A shard whose last poll is older than this may hold unpublished records."""
-
-
-class Pages(Protocol):
-    """What a reader needs of the stream; `streams.dynamodb.client.Dynamo` has it."""
-
-    async def iterator(self, arn: str, shard_id: str, after: str | None) -> str: ...
-    async def records(self, iterator: str) -> tuple[list[Any], str | None]: ...
-
-
-class Sender(Protocol):
-    async def send(self, messages: Sequence[Message]) -> Any:
-        """Return once all are durable; raises Unavailable otherwise."""
-        ...
 
 
 class ShardReader:
@@ -52,8 +39,8 @@ class ShardReader:
     def __init__(
         self,
         lease: ShardLease,
-        pages: Pages,
-        sender: Sender,
+        pages: Dynamo,
+        sender: Producer,
         topic: str,
         names: Attributes,
         clock: Clock,
@@ -170,7 +157,7 @@ class ShardReader:
 
     async def _publish(self, records: list[Any]) -> None:
         """Send a page, then move the place. A crash in between publishes the page again, and loses nothing."""
-        messages: list[Message] = []
+        messages: list[tuple[str, bytes, bytes, Headers]] = []
         for record in records:
             key, value = message_of(record, self.lease.arn, self._names, self._max_bytes)
             if value is None:

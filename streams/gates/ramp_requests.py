@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from faust.types import TP
 
 from agents.join.step import FetchedBatch
 from agents.ports import Clock, DeadLetters, Unavailable
-from agents.ramp_steps import Ended
+from agents.ramp_steps import Ended, RampAnswers, RampCounting
 from evalcore.gates.history import Asked
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment
@@ -28,7 +28,7 @@ from schemas.dead_letters import DeadLetter, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Verdict
 from streams.gates.verdict_log import VerdictLog
-from streams.pipeline import Consumer
+from streams.kafka.transport import BatchConsumer
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
@@ -47,32 +47,6 @@ SENT_AT_ONCE = 32
 BROKE = "deciding broke off; the worker's log has the error"
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
-
-
-class Answers(Protocol):
-    """What is answered to requests. Each may raise Unavailable."""
-
-    async def decided(self, request: Request) -> Verdict: ...
-
-    async def broken(self, request: Request, why: str, moment: Moment) -> Verdict:
-        """Return the verdict in place of one that could not be made."""
-        ...
-
-    async def last(self, request: Request, verdict: Verdict, now: datetime) -> Verdict:
-        """Return what is published of a verdict when nothing but its record's way lies ahead."""
-        ...
-
-
-class Counting(Protocol):
-    """Conservation of the records."""
-
-    async def end(self, batch: FetchedBatch, ended: Ended) -> None:
-        """Return once the record is counted. Raises Unavailable."""
-        ...
-
-    async def counted(self, batch: FetchedBatch, record: Record) -> bool:
-        """Whether any worker counted the record. Raises Unavailable."""
-        ...
 
 
 @dataclass
@@ -108,13 +82,13 @@ class RampRequests:
 
     def __init__(
         self,
-        answers: Answers,
+        answers: RampAnswers,
         verdicts: VerdictLog,
         dead_letters: DeadLetters,
-        counting: Counting,
+        counting: RampCounting,
         clock: Clock,
         *,
-        consumer: Callable[[], Consumer],
+        consumer: Callable[[], BatchConsumer],
         fatal: Callable[[BaseException], None],
         decided: Callable[[Verdict], None],
         now: Callable[[], int] | None = None,

@@ -43,7 +43,8 @@ from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import SHORT_LEASE_MS, Leasing, acquired, renewed
+from streams.redis.lease import SHORT_LEASE_MS, acquired, renewed
+from streams.redis.state import RedisStore
 from streams.retry import Retry, reason_of
 from streams.stopping import heed_cancel
 
@@ -106,7 +107,7 @@ class VerdictLog:
         access: KafkaAccess,
         producer: Producer,
         topic: str,
-        leases: Leasing,
+        leases: RedisStore,
         standings: JudgeStandings | None = None,
         skips: GateSkips | None = None,
     ) -> None:

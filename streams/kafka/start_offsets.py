@@ -7,50 +7,20 @@ one atomic step, so an emptied or older Redis shows itself, and the records that
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import structlog
 from faust.types import TP
 
 from agents.join.step import until_recorded
 from agents.keys import FOREVER, LET_THROUGH, TAKEOVER, TOPIC_ID, WATERMARK
-from agents.ports import Change, Clock, Store, Unavailable
+from agents.ports import Change, Clock, Unavailable
 from streams.kafka.gaps import Gap, GapReason, Gaps
+from streams.kafka.offsets import KafkaOffsets
 from streams.quarantine import Quarantine
+from streams.rebuild import Rebuild
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
-
-
-class Log(Protocol):
-    """Offsets of partitions; see `streams.kafka.offsets.KafkaOffsets`."""
-
-    async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
-    async def bounds(self, partitions: list[TP]) -> dict[TP, tuple[int, int]]: ...
-    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]: ...
-
-
-class WatermarkStore(Store, Protocol):
-    """The join's state, and the watermarks in it."""
-
-    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        """Set a watermark if the key still holds `instead_of`; returns what it holds then. Raises Unavailable."""
-        ...
-
-
-class Rebuilding(Protocol):
-    """Rebuilds a lost state; see `streams.rebuild.Rebuild`. Raises Unavailable."""
-
-    async def lost(self, partition: TP) -> None:
-        """Begin to rebuild, since the state of a partition is lost. On return the state says so to every worker."""
-        ...
-
-    async def join(self) -> bool:
-        """Take part in a rebuild that another worker has begun; False where there is none."""
-        ...
-
-    async def read_again(self, partition: TP, until: int) -> None:
-        """Records of a partition are read again, up to an offset. On return the state says so to every worker."""
-        ...
 
 
 class StartOffsets:
@@ -67,11 +37,11 @@ class StartOffsets:
 
     def __init__(
         self,
-        store: WatermarkStore,
+        store: RedisStore,
         clock: Clock,
         lookback_ms: int,
         in_flight: int,
-        rebuild: Rebuilding,
+        rebuild: Rebuild,
         gaps: Gaps,
     ) -> None:
         self._store, self._clock, self._lookback, self._rebuild = store, clock, lookback_ms, rebuild
@@ -88,7 +58,7 @@ class StartOffsets:
         _, before = self.doubts.get(partition, (0, 0))
         self.doubts[partition] = (since, min(max(until, before), end))
 
-    async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
+    async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: KafkaOffsets) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark, the
         start of the lookback window. A topic that was deleted and made again has another id, and is read from its first
         record: what was committed and settled before was of another log.
@@ -136,7 +106,7 @@ class StartOffsets:
             await self.quarantine.taken_over(partition, start, end)
         return start
 
-    async def remade(self, partitions: Iterable[TP], log_of: Log) -> list[TP]:
+    async def remade(self, partitions: Iterable[TP], log_of: KafkaOffsets) -> list[TP]:
         """Those partitions whose topic was deleted and made again since their start was found. Raises Unavailable.
 
         A new id counts once two calls in a row have met it, since a broker may be late to know of it.
@@ -193,7 +163,7 @@ class StartOffsets:
         committed: int | None,
         settled: int | None,
         bounds: tuple[int, int],
-        log_of: Log,
+        log_of: KafkaOffsets,
     ) -> int:
         """The start without a watermark: the start of the lookback window, or what no worker has settled, however
         old."""

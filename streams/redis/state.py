@@ -21,7 +21,7 @@ from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Seen, Unavailable
 from evalcore.scoring.sampling import number_of
 from streams.redis.clients import client_of, close_client
-from streams.redis.lease import RedisLease
+from streams.redis.lease import Lease
 from streams.retry import Retry
 
 # Applies a `Change`, or nothing where a check fails; returns the numbers of the keys whose check failed.
@@ -269,6 +269,7 @@ class RedisStore:
         return cast("list[Any]", await self.call(read))
 
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        """Set a value if the key still holds `instead_of`; returns what it holds then. Raises Unavailable."""
         names = [self._prefix + key]
         return bytes(await self.call(lambda: self._start(keys=names, args=[value, instead_of, expires])))
 
@@ -288,10 +289,10 @@ class RedisStore:
         seconds, microseconds = await self.call(self._redis.time)
         return int(seconds) * 1000 + int(microseconds) // 1000
 
-    def lease(self, key: Key, milliseconds: int, owner: str = "") -> RedisLease:
-        """The lease of this key; its owner gets a new name where none is given."""
+    def lease(self, key: Key, milliseconds: int, owner: str = "") -> Lease:
+        """The lease of this key. `owner` names the holder; where it is empty, each lease has a holder of its own."""
         name = owner or uuid.uuid4().hex
-        return RedisLease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
+        return Lease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
 
     async def call(self, command: Callable[[], Awaitable[Any]]) -> Any:
         """The command's result; repeats it after a lost connection, and sends a script whole that Redis does not have.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -25,6 +25,7 @@ from schemas.dead_letters import Record, clean
 from schemas.signals import REROLL, THUMBS, UserSignal
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
+from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces
 from streams.retry import Retry
 from streams.sweep.events import Sessions, UnsentRecord, reroll_event, thumb_event
@@ -36,10 +37,6 @@ REVISIT_AT_ONCE = 5_000
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
 RETRY = Retry(longest=10.0, tries=9)
-
-
-class Sender(Protocol):
-    async def send(self, messages: Any) -> list[tuple[str, int, int]]: ...
 
 
 @dataclass
@@ -70,7 +67,7 @@ class Sweep:
     dynamo: Dynamo
     ports: Ports
     traces: OpikTraces
-    sender: Sender
+    sender: Producer
     policy: Policy
     topics: Topics
     since: int
