@@ -20,7 +20,7 @@ from agents.ports import Change, Ports, Unauthorized, Unavailable
 from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.app import Consumption
-from streams.kafka.topic_growth import TopicGrowth
+from streams.kafka.offsets import KafkaOffsets
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting
 from streams.redis.state import RedisStore
@@ -79,10 +79,10 @@ class Maintenance:
             group.create_task(self._every(CLOCK_SECONDS, self.compare_clock), name="clock")
             group.create_task(self.pulse(), name="pulse")
 
-    async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
+    async def _every(self, seconds: float, job: Callable[[], Awaitable[bool | None]]) -> None:
         """Repeat a job every so many seconds, and at once while it returns True: there is more to do."""
         while True:
-            more = False
+            more: bool | None = False
             try:
                 more = await job()
             except Unavailable as error:
@@ -111,7 +111,7 @@ class Maintenance:
             self._observe(await revisit(ids, self._ports, self._policy, self._topics, self._waits))
         return len(ids) == DUE_AT_ONCE
 
-    async def watermarks(self) -> bool:
+    async def watermarks(self) -> None:
         """Notice a state that was lost, or replaced by an older copy, even if no record comes on any partition."""
         consumer = self._consumption.consumer
         for partition in await self._behind(sorted(consumer.assignment()) if consumer.flow_active else ()):
@@ -119,7 +119,6 @@ class Maintenance:
             for tp, (mark, settled) in (await self._behind([partition])).items():
                 log.warning("state_behind", topic=tp.topic, partition=tp.partition, watermark=mark, settled=settled)
                 await self._consumption.rewind(tp)
-        return False
 
     async def _behind(self, partitions: Iterable[TP]) -> dict[TP, tuple[int | None, int]]:
         """The partitions whose state lacks records that this worker has settled, with watermark and settled offset.
@@ -136,24 +135,22 @@ class Maintenance:
                 found[tp] = (int(mark) if mark else None, settled)
         return found
 
-    async def logs(self) -> bool:
+    async def logs(self) -> None:
         """Notice a topic that was deleted and made again while its partitions are read."""
         consumer, app = self._consumption.consumer, self._consumption.app
         held = sorted(consumer.assignment()) if consumer.flow_active else []
         placed = [TP(*partition) for partition in held if consumer.stands(TP(*partition)) is not None]
         for partition in await app.start_offsets.remade(placed, app.offsets):
             await self._consumption.rewind(partition)
-        return False
 
-    async def growth(self) -> bool:
+    async def growth(self) -> None:
         """Notice partitions that are added to the topics that this worker reads or publishes verdicts on."""
         names = [*self._consumption.pipelines]
         if self._consumption.gates is not None:
             names += ["ramp-steps", "verdicts"]
         await self._growth.look([self._topics[name] for name in names], self._consumption.app.offsets)
-        return False
 
-    async def withheld(self) -> bool:
+    async def withheld(self) -> None:
         """While writing is on and there is a marker, write what was withheld.
 
         The marker goes after a round that found nothing more, so whoever dies on the way leaves it to the next worker.
@@ -161,11 +158,11 @@ class Maintenance:
         back with an older copy of the state, is not its own and stays.
         """
         if not self._policy.write or await self._waits():
-            return False
+            return
         marker = WITHHELD.key()
         lease = self._store.lease(DRAINING.key(), DRAIN_LEASE_MS)
         if not any(await self._store.read([marker])) or not await lease.acquire():
-            return False
+            return
         try:
             await self._store.apply(Change(sets={marker: (lease.value, FOREVER)}))
             written = 0
@@ -183,14 +180,12 @@ class Maintenance:
                 await self._store.apply(Change(checks={marker: lease.value}, sets=gone))
         finally:
             await lease.release()
-        return False
 
-    async def eviction(self) -> bool:
+    async def eviction(self) -> None:
         """Notice that somebody lets Redis evict keys while the worker runs."""
         await self._refuse_evicting()
-        return False
 
-    async def seal(self) -> bool:
+    async def seal(self) -> None:
         """Say so when other workers begin to seal with another key, and when they cease to."""
         differ, before = await self._announce_seal(self._ports.clock.now_ms()), self._seals_differ
         self._seals_differ = differ
@@ -203,21 +198,18 @@ class Maintenance:
             )
         elif before and not differ:
             log.info("seal_keys_agree")
-        return False
 
-    async def compare_clock(self) -> bool:
+    async def compare_clock(self) -> None:
         """Compare this machine's clock with Redis's."""
         await compare(self._clock, self._store, self._metrics)
-        return False
 
-    async def resume(self) -> bool:
+    async def resume(self) -> None:
         """Read paused partitions again whose bad records an operator lets through."""
         for pipeline in self._consumption.pipelines.values():
             if pipeline.paused:
                 for partition in await pipeline.let_through():
                     log.info("partition_resumed", topic=partition.topic, partition=partition.partition)
                     await self._consumption.rewind(partition)
-        return False
 
     async def pulse(self) -> None:
         """Measure how late timers run, and collect garbage where the collector is off (`rampgate.worker.process`)."""
@@ -242,3 +234,35 @@ async def compare(clock: WallClock, store: Any, metrics: Metrics) -> None:
         log.error("clock_doubtful", reason=doubt, consequence="records, due turns and gates wait")
     elif before and not doubt:
         log.info("clock_agrees", seconds_ahead=clock.ahead_ms() / 1000)
+
+
+class TopicGrowth:
+    """`look` tells of partitions that are added to a topic while it is in use.
+
+    Nothing of ours depends on which partition a record is on: turns are joined by key in Redis, new partitions are read
+    from their first record, and all of the verdicts' are read before one is published. But a key's later records go to
+    another partition than its earlier ones: only the topic's owner can want that, and other readers may rely on an
+    order.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._counts: dict[str, int] = {}
+
+    async def look(self, topics: Iterable[str], kafka: KafkaOffsets) -> None:
+        """Compare each topic's number of partitions with what it was at the look before. Raises Unavailable."""
+        for topic in topics:
+            count = await kafka.partitions(topic)
+            before = self._counts.get(topic, count)
+            self._counts[topic] = count
+            self._metrics.topic_partitions.labels(topic).set(count)
+            if count > before:
+                log.warning(
+                    "partitions_added",
+                    topic=topic,
+                    before=before,
+                    now=count,
+                    consequence="nothing is lost or doubled, and what comes there at first waits for seconds; a key's "
+                    "records are on two partitions, in no common order",
+                    remedy="none is needed here; where readers go by the order of a key, move to a new topic",
+                )

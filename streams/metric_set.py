@@ -53,7 +53,7 @@ class MetricSet:
         """The body of `GET /metrics` (`prometheus_client.CONTENT_TYPE_LATEST`)."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, text: str, *, zeros: Iterable[Values] | None = None, **labels: Values) -> Counter:
+    def _counter(self, name: str, text: str, zeros: Iterable[Values] | None = None, **labels: Values) -> Counter:
         counter = Counter(name, text, list(labels), registry=self.registry)
         self._declare(counter, MetricSpec(name, "counter", text, labels), zeros)
         return counter

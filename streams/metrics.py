@@ -236,11 +236,13 @@ class Metrics(MetricSet):
             "rampgate_live_due_total",
             "Records that fell due to live judging, of traces and of thumbs-down: what ended and what waits. "
             "A rated one has a thumb on its turn.",
+            None,
             **whose,
         )
         self.live_ended = self._counter(
             "rampgate_live_ended_total",
             "How records ended that fell due: judged, dead-lettered, or passed over for a reason.",
+            None,
             **whose,
             end=tuple(End),
         )
