@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from pydantic import ValidationError
 
 from agents.keys import USER_WEEKS_LEASE
 from agents.ports import Clock, Unauthorized, Unavailable
@@ -27,7 +26,7 @@ from schemas.settings import KafkaAccess
 from streams.alerts.looking import look_again_and_again
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 from streams.kafka.client import Producer
-from streams.kafka.reading import records_now
+from streams.kafka.reading import parsed_now
 from streams.kafka.topics import wait_for_topics
 from streams.redis.lease import renewed
 from streams.redis.state import RedisStore
@@ -57,21 +56,18 @@ class UserWeekLog:
 
     async def weeks(self) -> dict[Week, UserWeek]:
         """Return every week that was looked at. Raises Unavailable, also where there is no such topic."""
-        read = [self._record(one.value or b"") async for one in records_now(self._access, self._topic)]
-        return merged(record for record in read if record is not None)
+        return merged(await parsed_now(self._access, self._topic, _user_week))
 
     async def write(self, record: UserWeek) -> None:
         """Return once the record is durable. Raises Unavailable."""
         await self._producer.send([(self._topic, record.key.encode(), record.model_dump_json().encode(), ())])
 
-    def _record(self, value: bytes) -> UserWeek | None:
-        try:
-            record = UserWeek.model_validate_json(value)
-            Week.parse(record.week)
-        except (ValidationError, ValueError):
-            log.warning("no_user_week", topic=self._topic)
-            return None
-        return record
+
+def _user_week(value: bytes) -> UserWeek:
+    """Raises ValueError."""
+    record = UserWeek.model_validate_json(value)
+    Week.parse(record.week)
+    return record
 
 
 Read = Callable[[str, Week], AsyncIterator[list[UserTurn]]]
