@@ -68,7 +68,6 @@ class Gates:
             parts.topics["verdicts"],
             parts.store,
             self.standings,
-            self.skips,
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
@@ -77,7 +76,7 @@ class Gates:
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
         scores = partial(scores_given, parts.metrics)
-        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.verdicts.overrides)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.skips.now)
 
     def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
@@ -160,4 +159,4 @@ class Gates:
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as published."""
         known = map(self.verdicts.known, self.verdicts.history.about(wanted, LISTED))
-        return [one.value for one in known if one is not None]
+        return [one for one in known if one is not None]

@@ -24,6 +24,11 @@ class GateSkips(FollowedTopic):
         self._read = Skips()
         self.skips: Skips | None = None
 
+    async def now(self) -> Skips:
+        """What the central log of overrides has; nothing while it can't be read."""
+        await self.tried.wait()
+        return self.skips or Skips()
+
     def take_in(self, value: bytes, appended_ms: int) -> None:
         try:
             record = orjson.loads(value)

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
@@ -33,12 +33,10 @@ from agents.ports import Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import InvalidRequest, RampRequest
-from evalcore.gates.skips import Skips
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict, VerdictLevel
-from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
@@ -71,19 +69,6 @@ must wake up before another one's begins. Others wait as long for one that died.
 POLL_MS = 250
 
 
-@dataclass(frozen=True)
-class PublishedVerdict:
-    """A verdict on the topic: what it answers, and its JSON, which takes a quarter of the memory of what it says."""
-
-    asked: Asked
-    raw: bytes
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """The verdict."""
-        return cast("dict[str, Any]", orjson.loads(self.raw))
-
-
 @dataclass(eq=False)
 class _Waiting:
     """A verdict that waits to be published; see `VerdictLog.publish`."""
@@ -109,17 +94,15 @@ class VerdictLog:
         topic: str,
         leases: RedisStore,
         standings: JudgeStandings | None = None,
-        skips: GateSkips | None = None,
     ) -> None:
         """`producer` writes where brokers do not fence: before Kafka 2.8."""
         self._access, self._producer, self._topic = access, producer, topic
-        self._standings, self._skips = standings, skips
-        self._leases, self._owner = leases, uuid.uuid4().hex
+        self._standings, self._leases, self._owner = standings, leases, uuid.uuid4().hex
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
         self._partitions, self._topic_id = 0, ""
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
-        self._judged, self._free = FairMemory[PublishedVerdict](KEPT), FairMemory[PublishedVerdict](KEPT)
+        self._judged, self._free = FairMemory[bytes](KEPT), FairMemory[bytes](KEPT)
         self._answered = FairMemory[bytes](ANSWERED)
         self.history = History()
         self._offsets = KafkaOffsets(access, tries=2)
@@ -143,9 +126,10 @@ class VerdictLog:
             await self._fenced.drop()
         await self._offsets.close()
 
-    def known(self, request_id: str) -> PublishedVerdict | None:
+    def known(self, request_id: str) -> dict[str, Any] | None:
         """The verdict that was published for a request, unless it is too old to be remembered whole."""
-        return self._judged.get(request_id) or self._free.get(request_id)
+        raw = self._judged.get(request_id) or self._free.get(request_id)
+        return orjson.loads(raw) if raw is not None else None
 
     def answered(self, request_id: str) -> Asked | None:
         """What a verdict was published for under this id, as far as the topic has been read."""
@@ -167,13 +151,6 @@ class VerdictLog:
             return ""
         known = self._standings.serving.get((judge, version))
         return known if known is not None else self._standings.why(judge, version)
-
-    async def overrides(self) -> Skips:
-        """What the central log of overrides has; nothing while it can't be read."""
-        if self._skips is None:
-            return Skips()
-        await self._skips.tried.wait()
-        return self._skips.skips or Skips()
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
@@ -281,24 +258,25 @@ class VerdictLog:
                 await self._fenced.send(key, raw, headers)
             else:
                 await self._producer.send([(self._topic, key, raw, headers)])
-            self._remember(PublishedVerdict(Asked.of(*one.asked), raw))
+            self._remember(Asked.of(*one.asked), raw)
             return verdict
 
     def _turn(self, step: Hashable) -> asyncio.Lock:
         """The lock under which verdicts about one step are sent one after another."""
         return self._turns.setdefault(step, asyncio.Lock())
 
-    def _remember(self, known: PublishedVerdict) -> None:
-        """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict."""
-        value = known.value
+    def _remember(self, asked: Asked, raw: bytes) -> None:
+        """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict. Its JSON
+        takes a quarter of the memory of what it says."""
+        value: dict[str, Any] = orjson.loads(raw)
         request_id = value["request_id"]
         if self.answered(request_id) is not None:
             return
         self.history.add(value)
-        self._answered.put(digest(request_id, ID_BYTES), known.asked.body + known.asked.place, value)
+        self._answered.put(digest(request_id, ID_BYTES), asked.body + asked.place, value)
         # A verdict of a gate costs judges' answers, one without a gate nothing: the many must not displace the few.
-        for forgotten in (self._judged if value.get("gates") else self._free).put(request_id, known, value):
-            self.history.drop(forgotten.value)
+        for forgotten in (self._judged if value.get("gates") else self._free).put(request_id, raw, value):
+            self.history.drop(orjson.loads(forgotten))
 
     async def _ends(self) -> dict[TP, int]:
         """The topic's ends, asked for after the call. Callers that come while a question is under way share the
@@ -400,6 +378,6 @@ class VerdictLog:
         headers = dict(record.headers)
         try:
             body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
-            self._remember(PublishedVerdict(Asked.of(body, place), record.value))
+            self._remember(Asked.of(body, place), record.value)
         except NO_VERDICT:
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)
