@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from agents.keys import OPERATOR_TOLD
 from agents.ports import Change, Clock, Store
-from evalcore.gates.messages import message, news
+from evalcore.gates.messages import news
 from evalcore.gates.verdict import from_json
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record
 from schemas.judges import Milestone
 from schemas.verdicts import Verdict, VerdictLevel
-from streams.alerts.notifiers import Address, Notifier, Undelivered
+from streams.alerts.notifiers import Slack
 
 log = structlog.get_logger(__name__)
 GIVEN_UP_AFTER_MS = 86_400_000
@@ -37,13 +37,11 @@ class OperatorNews:
         self,
         store: Store,
         clock: Clock,
-        notifier: Notifier,
-        slack: Address | None,
+        slack: Slack,
         keep_ms: int,
         published: Callable[[Verdict], None],
     ) -> None:
-        self._store, self._clock, self._notifier, self._slack, self._keep = store, clock, notifier, slack, keep_ms
-        self._published = published
+        self._store, self._clock, self._slack, self._keep, self._published = store, clock, slack, keep_ms, published
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """Tell of the failed verdicts among these records; returns those to be tried again. Raises Unavailable."""
@@ -60,24 +58,13 @@ class OperatorNews:
                 await self._store.apply(mark)  # first: a record that comes again is not counted twice
                 self._published(verdict)
                 continue
-            channel = await self._tell(verdict)
+            channel = await self._slack.tell(news(verdict), "operator_not_told", request_id=verdict.request_id)
             if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
             _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
             await self._store.apply(mark)
         return waiting
-
-    async def _tell(self, verdict: Verdict) -> str:
-        """The channel by which the verdict was told, empty where it could not be delivered."""
-        if self._slack is None:
-            return "nobody: slack_webhook is not set"
-        try:
-            await self._notifier.post(self._slack, message(news(verdict)))
-        except Undelivered as error:
-            log.warning("operator_not_told", request_id=verdict.request_id, reason=clean(str(error)))
-            return ""
-        return "slack"
 
 
 def _heeded(record: Record) -> Verdict | None:

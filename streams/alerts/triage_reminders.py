@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 import structlog
 
 from agents.ports import Clock
-from evalcore.gates.messages import message
 from evalcore.triage import overdue, reminded, reminder
 from schemas.checks.triage import TriageItem, TriageStep
-from schemas.dead_letters import clean
 from streams.alerts.looking import look_again_and_again
-from streams.alerts.notifiers import Address, Notifier, Undelivered
+from streams.alerts.notifiers import Slack
 from streams.alerts.triage_log import TriageLog
 
 log = structlog.get_logger(__name__)
@@ -28,13 +26,12 @@ class TriageReminders:
         self,
         items: TriageLog,
         clock: Clock,
-        notifier: Notifier,
-        slack: Address | None,
+        slack: Slack,
         every: float,
         observe: Callable[[Collection[TriageItem], Collection[TriageItem]], None] = lambda items, late: None,
     ) -> None:
         """`every`: seconds between looks. `observe` is told of all items and of the overdue ones, at each look."""
-        self._items, self._clock, self._notifier, self._slack = items, clock, notifier, slack
+        self._items, self._clock, self._slack = items, clock, slack
         self._every, self._observe = every, observe
 
     async def run(self) -> None:
@@ -54,14 +51,9 @@ class TriageReminders:
                         await self._remind(now[0])
 
     async def _remind(self, item: TriageItem) -> None:
-        told = "nobody: slack_webhook is not set"
-        if self._slack is not None:
-            try:
-                await self._notifier.post(self._slack, message(reminder(item)))
-            except Undelivered as error:
-                log.warning("triage_not_reminded", item=item.item_id, reason=clean(str(error)))
-                return
-            told = "Slack"
+        told = await self._slack.tell(reminder(item), "triage_not_reminded", item=item.item_id)
+        if not told:
+            return
         log.error("triage_overdue", item=item.item_id, judge=item.judge_id, owner=item.owner, told=told)
         await self._items.write(reminded(item, told, self._now()))
 

@@ -17,14 +17,13 @@ import structlog
 
 from agents.keys import USER_WEEKS_LEASE
 from agents.ports import Clock, Unauthorized, Unavailable
-from evalcore.gates.messages import message
 from evalcore.inversion.user_weeks import against_now, due, is_behind, looked_at, merged, news, news_in, untold
 from evalcore.inversion.users import Picks, UserSignal, UserTurn, Week, latest_closed
 from schemas.checks.user_week import UserWeek
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
 from streams.alerts.looking import look_again_and_again
-from streams.alerts.notifiers import Address, Notifier, Undelivered
+from streams.alerts.notifiers import Slack
 from streams.kafka.client import Producer
 from streams.kafka.reading import parsed_now
 from streams.kafka.topics import wait_for_topics
@@ -92,8 +91,7 @@ class UserWeeks:
         clock: Clock,
         verticals: Sequence[str],
         read: Read,
-        notifier: Notifier,
-        slack: Address | None,
+        slack: Slack,
         *,
         late: timedelta,
         every: float,
@@ -103,7 +101,7 @@ class UserWeeks:
         """`late`: how long after its turns a signal may come; `every`: seconds between looks."""
         self._weeks, self._clock, self._read = weeks, clock, read
         self._lease = leasing.lease(USER_WEEKS_LEASE.key(), LEASE_MS)
-        self._verticals, self._notifier, self._slack = verticals, notifier, slack
+        self._verticals, self._slack = verticals, slack
         self._late, self._every, self._ready, self._observe = late, every, ready, observe
         self._known: dict[Week, UserWeek] | None = None
 
@@ -176,16 +174,10 @@ class UserWeeks:
         """Tell of the week's news and note it; where Slack does not take them, a later look tries again."""
         if not await self._lease.renew():
             return
-        told = "nobody: slack_webhook is not set"
-        if self._slack is not None:
-            try:
-                await self._notifier.post(self._slack, message(news(record)))
-                told = "Slack"
-            except Undelivered as error:
-                log.warning("user_week_not_told", week=record.week, reason=clean(str(error)))
-                if self._now() - record.at < GIVEN_UP_AFTER:
-                    return
-                told = "nobody: Slack took it from none of a day's tries"
+        told = await self._slack.tell(news(record), "user_week_not_told", week=record.week)
+        if not told and self._now() - record.at < GIVEN_UP_AFTER:
+            return
+        told = told or "nobody: Slack took it from none of a day's tries"
         for one in news_in(record):
             figures = {"n": one.n, "pearson": one.pearson, "interval": one.pearson_ci95, "adjusted_p": one.adjusted_p}
             log.error("judge_against_users", judge=one.judge_id, vertical=one.vertical, week=record.week, **figures)
