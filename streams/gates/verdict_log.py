@@ -147,10 +147,7 @@ class VerdictLog:
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
-        if self._standings is None:
-            return ""
-        known = self._standings.serving.get((judge, version))
-        return known if known is not None else self._standings.why(judge, version)
+        return self._standings.why(judge, version) if self._standings is not None else ""
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
