@@ -45,14 +45,14 @@ class TraceFacts(msgspec.Struct, gc=False):
     `names`: as in `agents.join.versions`, where `names` is empty until the trace is placed (`agents.newcomers`)."""
 
     response_id: str
-    trace: bytes
-    project: str
-    vertical: str
-    sub_agent: str
-    category: str
-    started: int
-    ended: int
-    judged: bool
+    trace: bytes = b""
+    project: str = ""
+    vertical: str = ""
+    sub_agent: str = ""
+    category: str = ""
+    started: int = 0
+    ended: int = 0
+    judged: bool = False
     session: str = ""
     said: bytes = b""
     wrote: dict[str, int] = {}

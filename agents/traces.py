@@ -110,14 +110,9 @@ def lost(record: Record, index: int, now: int, policy: Policy) -> TraceFacts | N
     vertical, environment = (text if isinstance(text, str) else "" for text in map(metadata.get, _SCOPE))
     return TraceFacts(
         response_id=str(response_id),
-        trace=b"",
-        project="",
-        vertical=vertical[:TEXT_LIMIT],
-        sub_agent="",
-        category="",
         started=ended,
         ended=ended,
-        judged=False,
+        vertical=vertical[:TEXT_LIMIT],
         index=index,
         agent=str(agent),
         agent_version=str(version),

@@ -61,7 +61,7 @@ async def bring(
 ) -> tuple[Report, set[str]]:
     """Join the items and write scores; return the report, and the response ids of turns that still wait."""
     response_ids = list({one.item.response_id for one in placed})
-    records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
+    writing = Writing(topics, STAGE, [one.record for one in placed])
 
     async def merge(context: StepContext) -> list[Refused]:
         await place_verticals([one.item for one in placed], context, ports)
@@ -71,10 +71,7 @@ async def bring(
             snapshot.touched |= merge_signal(snapshot.turn, signal, one.item, *place, signal.swept_origin)
         return []
 
-    def find(topic: str, partition: int, offset: int) -> Record | None:
-        return records.get((topic, partition, offset))
-
-    context = await change_turns(response_ids, ports, policy, merge, Writing(topics, STAGE, find))
+    context = await change_turns(response_ids, ports, policy, merge, writing)
     waiting_ids = {response_id for response_id, snapshot in context.turns.items() if waiting(snapshot.turn)}
     return context.report, waiting_ids
 

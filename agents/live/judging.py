@@ -41,22 +41,20 @@ MENDABLE = PASSING | {Failure.DOWN, Failure.UNAUTHORIZED, Failure.REFUSED}
 again."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """One trace's judges with their judgements."""
-
-    said: Sequence[tuple[Judge, Judgement]]
-
-    def outcomes(self) -> list[str]:
-        """Return one label for each judge, for metrics."""
-        return [_outcome(found.answer) for _, found in self.said]
+Said = Sequence[tuple[Judge, Judgement]]
+"""A trace's judges with their judgements."""
 
 
-def writes_of(turn: Turn, judged: Judged) -> list[Write]:
+def outcomes_of(said: Said) -> list[str]:
+    """Return one label for each judge, for metrics."""
+    return [_outcome(found.answer) for _, found in said]
+
+
+def writes_of(turn: Turn, said: Said) -> list[Write]:
     """Return the scores to write: under the rule's score name, with the judge's reason, one more for each dimension. An
     answer that is not applicable or unscored gives none."""
     out = []
-    for judge, found in judged.said:
+    for judge, found in said:
         values = {judge.score_name: found.answer}
         values |= {f"{judge.score_name}.{name}": answer for name, answer in found.dimensions.items()}
         for name, answer in values.items():
@@ -65,12 +63,12 @@ def writes_of(turn: Turn, judged: Judged) -> list[Write]:
     return out
 
 
-def letter_of(record: Record, judged: Judged, refusal: Refusal | None, now: int) -> DeadLetter | None:
+def letter_of(record: Record, said: Said, refusal: Refusal | None, now: int) -> DeadLetter | None:
     """Return the record's dead letter: for Opik's refusal, else for a judge's failure that a replay may mend, else
     None."""
     if refusal is not None:
         return DeadLetter(record, refusal.cause, refusal.detail, STAGE, now)
-    failed = [(judge.id, found) for judge, found in judged.said if found.failure in MENDABLE]
+    failed = [(judge.id, found) for judge, found in said if found.failure in MENDABLE]
     if not failed:
         return None
     first = getattr(failed[0][1].answer, "reason", "")
@@ -120,7 +118,7 @@ class LiveJudging:
         traces_topic: str,
         events: ScoreEvents,
         balance: Balance,
-        observe: Callable[[Judged], None] = lambda judged: None,
+        observe: Callable[[Said], None] = lambda said: None,
         escapes: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
@@ -281,12 +279,12 @@ class LiveJudging:
             for judge in one.judges
         ]
         answers = iter(await self._scorer.score(NAME, tasks) if tasks else [])
-        judged = [Judged([(judge, next(answers)) for judge in one.judges]) for one in todo]
+        judged = [[(judge, next(answers)) for judge in one.judges] for one in todo]
         at = self._ports.clock.now_ms()
         await self._events.put(
             event
             for one, said in zip(todo, judged, strict=True)
-            for event in live_events(one.turn.trace_id, one.due.response_id, one.source.get("metadata"), said.said, at)
+            for event in live_events(one.turn.trace_id, one.due.response_id, one.source.get("metadata"), said, at)
         )
         writes: list[Write] = []
         owners: list[int] = []
@@ -313,7 +311,7 @@ class LiveJudging:
                 ends.append((one, End.JUDGED if one.judges else End.NO_JUDGE))
             metadata = one.source.get("metadata")
             since = self._pooled_since(metadata, now)
-            for judge, found in said.said if since is not None else ():
+            for judge, found in said if since is not None else ():
                 keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer, since or 0)
             if place in owners and place not in refusals:
                 written.append(one.due.response_id)

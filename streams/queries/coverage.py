@@ -36,10 +36,8 @@ class Piece(NamedTuple):
     last: int
 
 
-def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
-    """The parts of the window (now - window, now]: its whole hours, and the blocks at its edges."""
-    last = now_ms // 1000
-    first = last - window_seconds + 1
+def pieces(first: int, last: int) -> list[Piece]:
+    """The parts of the seconds `first` to `last`, both included: whole hours, and the blocks at the edges."""
     out: list[Piece] = []
     second = first
     while second <= last:
@@ -56,8 +54,9 @@ def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
 
 
 async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
-    """The turns of the window by vertical and class. Raises Unavailable."""
-    parts = pieces(now_ms, window_seconds)
+    """The turns of the window (now - window, now] by vertical and class. Raises Unavailable."""
+    last = now_ms // 1000
+    parts = pieces(last - window_seconds + 1, last)
     return add_up(zip(parts, await store.counts([part.key for part in parts]), strict=True))
 
 
