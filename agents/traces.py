@@ -79,7 +79,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             return None
         return facts
 
-    validate(TRACES, rows, out.bad, build, out)
+    validate(TRACES, rows, build, out)
     for bad in out.bad:
         facts = lost(records[bad.index], bad.index, now, policy)
         if facts is not None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -134,10 +135,7 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     if record is None or record.value is None:
         return None
     try:
-        try:
-            content = orjson.loads(record.value)
-        except orjson.JSONDecodeError:
-            content = loads(record.value)  # half a surrogate pair is in it
+        content = loads(record.value)
         metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
         turn = turn_hash(content["response_id"], names_of(metadata["agent_id"], metadata["agent_version"]))
@@ -184,10 +182,10 @@ class ProductionInputs:
 
         return await until_recorded(attempt)
 
-    async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
-        """What went into each trace, in order; None for what is gone."""
+    async def read(self, traces: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
+        """What went into each trace, without those that are gone."""
         held = await self._store.read([_input_key(trace) for trace in traces])
-        return [orjson.loads(raw) if raw else None for raw in held]
+        return {trace: orjson.loads(raw) for trace, raw in zip(traces, held, strict=True) if raw}
 
     async def _new(
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
@@ -217,15 +215,6 @@ def _input_key(trace: bytes) -> Key:
     return PRODUCTION_INPUT.key(trace.hex())
 
 
-@dataclass
-class _CandidateItems:
-    """Items that the candidate was run on, by the part they belong to ("" for production inputs), and what of the
-    datasets is not what the manifest says."""
-
-    by_part: dict[str, list[Item]] = field(default_factory=dict)
-    mismatches: list[str] = field(default_factory=list)
-
-
 class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
@@ -247,13 +236,13 @@ class FrozenSamples:
         key = FROZEN_SAMPLE.key(milestone, asked.hexdigest()[:32])
         drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
-        inputs = await self._sources([bytes.fromhex(trace) for trace in drawn["inputs"]])
+        inputs = await self._inputs.read([bytes.fromhex(trace) for trace in drawn["inputs"]])
         traced = [*own, *(Item("", "online", source) for source in inputs.values())]
         # The vertical whose limits hold, also where the request does not name it: so does its golden set.
         vertical = request.step.vertical or served(traced, registry.verticals)
         taking_part = parts(registry, milestone, vertical)
-        run = await self._run_candidate(request.step, registry, taking_part, inputs, vertical)
-        more, golden, adversarial = (run.by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
+        by_part, wrong = await self._run_candidate(request.step, registry, taking_part, inputs, vertical)
+        more, golden, adversarial = (by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
         items = [*own, *more, *golden, *adversarial]
         facts = SampleFacts(
             scope=drawn["scope"],
@@ -268,7 +257,7 @@ class FrozenSamples:
         )
         lost = drawn["lost"] + len(drawn["members"]) - len(own)
         shortage = looked(request.step, registry, facts, lost)
-        return Sample(items, facts, tuple(run.mismatches), shortage)
+        return Sample(items, facts, tuple(wrong), shortage)
 
     async def _drawn(
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
@@ -330,11 +319,6 @@ class FrozenSamples:
         }
         return facts_of(there.traffic, Drawn(drawn, len(traces), then.population, then.carry, sampled), gates)
 
-    async def _sources(self, inputs: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
-        """What went into each trace, without those that are gone."""
-        read = await self._inputs.read(inputs) if inputs else []
-        return {trace: source for trace, source in zip(inputs, read, strict=True) if source is not None}
-
     async def _run_candidate(
         self,
         step: RampStep,
@@ -342,16 +326,20 @@ class FrozenSamples:
         taking_part: Sequence[Part],
         inputs: Mapping[bytes, Mapping[str, Any]],
         vertical: str | None,
-    ) -> _CandidateItems:
-        """All that the candidate has to answer; who scores waits for it. `inputs`: production's, by their traces."""
-        found, endpoint = _CandidateItems(), registry.sample.candidate
+    ) -> tuple[dict[str, list[Item]], list[str]]:
+        """All that the candidate has to answer, by the part it belongs to ("" for production inputs), and what of the
+        datasets is not what the manifest says. Who scores waits for the answers. `inputs`: production's, by their
+        traces."""
+        by_part: defaultdict[str, list[Item]] = defaultdict(list)
+        wrong: list[str] = []
+        endpoint = registry.sample.candidate
         if endpoint is None:
-            return found
+            return by_part, wrong
         questions: list[tuple[str, Mapping[str, Any], Callable[[CandidateAnswer], Item]]] = []
         item_of: Callable[[CandidateAnswer], Item]
         for part in taking_part:
             golden = await self._dataset(part)
-            found.mismatches += _mismatches(part, golden, registry, vertical)
+            wrong += _mismatches(part, golden, registry, vertical)
             for number, one in enumerate(golden.items if golden is not None else ()):
                 item_of = partial(of_part, part, one, number, registry=registry, vertical=vertical)
                 questions.append((part.name, one, item_of))
@@ -360,8 +348,8 @@ class FrozenSamples:
             questions.append(("", told(source), item_of))
         answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
         for (name, _, item_of), answer in zip(questions, answers, strict=True):
-            found.by_part.setdefault(name, []).append(with_answer(item_of, answer))
-        return found
+            by_part[name].append(with_answer(item_of, answer))
+        return by_part, wrong
 
     async def _dataset(self, part: Part) -> GoldenSet | None:
         try:

@@ -10,7 +10,6 @@ and `OpikScores` writes scores.
 from __future__ import annotations
 
 import asyncio
-import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ import msgspec
 import orjson
 import structlog
 
+from agents.codec import loads
 from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
 from evalcore.scoring.http_client import HttpClient, TooLong
 from schemas.foreign_words import foreign_words
@@ -37,10 +37,6 @@ LONGEST_ANSWER = 32 * 1024 * 1024
 LONGEST_PAUSE = 60.0
 """Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
 _encode = msgspec.json.Encoder().encode
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
-)
-"""An escape in JSON, a surrogate pair as one."""
 
 
 class ApiError(Exception):
@@ -124,11 +120,7 @@ def read(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        return orjson.loads(_ESCAPE.sub(_whole, content.decode(errors="replace").encode()))
-
-
-def _whole(escape: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if escape["half"] else escape[0]
+        return loads(content.decode(errors="replace").encode())
 
 
 class OutOfTries(Unavailable):
