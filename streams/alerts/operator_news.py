@@ -9,6 +9,7 @@ Nothing waits for this: neither the verdict, nor a verdict behind one that can't
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import orjson
 import structlog
@@ -28,20 +29,17 @@ GIVEN_UP_AFTER_MS = 86_400_000
 """A verdict that could not be delivered for so long is given up."""
 
 
+@dataclass
 class OperatorNews:
     """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
     where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was
     counted by its publisher. The pull request itself shows that its gate failed."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        slack: Slack,
-        keep_ms: int,
-        published: Callable[[Verdict], None],
-    ) -> None:
-        self._store, self._clock, self._slack, self._keep, self._published = store, clock, slack, keep_ms, published
+    store: Store
+    clock: Clock
+    slack: Slack
+    keep_ms: int
+    published: Callable[[Verdict], None]
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """Tell of the failed verdicts among these records; returns those to be tried again. Raises Unavailable."""
@@ -50,20 +48,20 @@ class OperatorNews:
             verdict = _heeded(record)
             if verdict is None:
                 continue
-            key, now = OPERATOR_TOLD.key(verdict.verdict_id), self._clock.now_ms()
-            if any(await self._store.read([key])):
+            key, now = OPERATOR_TOLD.key(verdict.verdict_id), self.clock.now_ms()
+            if any(await self.store.read([key])):
                 continue
-            mark = Change(sets={key: (b"1", now + self._keep)})
+            mark = Change(sets={key: (b"1", now + self.keep_ms)})
             if verdict.milestone is Milestone.PRE_MERGE:
-                await self._store.apply(mark)  # first: a record that comes again is not counted twice
-                self._published(verdict)
+                await self.store.apply(mark)  # first: a record that comes again is not counted twice
+                self.published(verdict)
                 continue
-            channel = await self._slack.tell(news(verdict), "operator_not_told", request_id=verdict.request_id)
+            channel = await self.slack.tell(news(verdict), "operator_not_told", request_id=verdict.request_id)
             if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
             _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
-            await self._store.apply(mark)
+            await self.store.apply(mark)
         return waiting
 
 

@@ -16,7 +16,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -88,37 +88,33 @@ class SampledTrace:
     digest: bytes
 
 
+@dataclass
 class PooledTraces:
     """Draws traces from the pools of an agent, and reads them back from their topic and Opik. Raises Unavailable."""
 
-    def __init__(
-        self,
-        store: Store,
-        records: Records,
-        topic: str,
-        clock: Clock,
-        in_opik: TraceInOpik,
-        state_is_complete: StateIsComplete = nullcontext,
-    ) -> None:
-        self._store, self._records, self._topic = store, records, topic
-        self._clock, self._in_opik, self._state_is_complete = clock, in_opik, state_is_complete
-        self._opik_lookups = asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE)
+    store: Store
+    records: Records
+    topic: str
+    clock: Clock
+    in_opik: TraceInOpik
+    state_is_complete: StateIsComplete = nullcontext
+    _opik_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE))
 
     async def window(self, scope: Scope, window_seconds: int) -> Window:
         """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
-        async with self._state_is_complete():
-            return await read_window(self._store, scope, self._clock.now_ms(), window_seconds)
+        async with self.state_is_complete():
+            return await read_window(self.store, scope, self.clock.now_ms(), window_seconds)
 
     async def with_turns(self, scope: Scope, there: Window, turns: Sequence[Key]) -> Window:
         """The same window as it stands now, and these turns at the same moment."""
-        return await read_window(self._store, scope, there.until_ms, there.seconds, turns)
+        return await read_window(self.store, scope, there.until_ms, there.seconds, turns)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
         its place by now, as on a topic that was made again. What neither the record nor Opik has stays missing: a
         sample without such turns would flatter the agent."""
-        records = await self._records.fetch([(self._topic, one.partition, one.offset) for one in drawn])
+        records = await self.records.fetch([(self.topic, one.partition, one.offset) for one in drawn])
         pairs = zip(drawn, records, strict=True)
         found = [one for one in (_of_record(pooled, record, scope) for pooled, record in pairs) if one is not None]
         await asyncio.gather(*(self._complete(one) for one in found if not one.content.keys() >= {*TEXTS}))
@@ -126,7 +122,7 @@ class PooledTraces:
 
     async def _complete(self, one: SampledTrace) -> None:
         async with self._opik_lookups:
-            found = await self._in_opik(str(one.content.get("trace_id"))) or {}
+            found = await self.in_opik(str(one.content.get("trace_id"))) or {}
         one.content |= {name: found[name] for name in TEXTS if name in found and name not in one.content}
         one.digest = b""
 
@@ -215,21 +211,19 @@ def _input_key(trace: bytes) -> Key:
     return PRODUCTION_INPUT.key(trace.hex())
 
 
+@dataclass
 class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
-    def __init__(
-        self,
-        store: Store,
-        traces: PooledTraces,
-        policy: Policy,
-        clock: Clock,
-        datasets: Datasets,
-        answers: CandidateAnswers,
-    ) -> None:
-        self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
-        self._datasets, self._answers = datasets, answers
-        self._inputs = ProductionInputs(store, traces, policy, clock)
+    store: Store
+    traces: PooledTraces
+    policy: Policy
+    clock: Clock
+    datasets: Datasets
+    answers: CandidateAnswers
+
+    def __post_init__(self) -> None:
+        self._inputs = ProductionInputs(self.store, self.traces, self.policy, self.clock)
 
     async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         asked = hashlib.sha256(b"%d " % KEPT_FORM + request.body.encode())
@@ -263,25 +257,25 @@ class FrozenSamples:
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[Any, list[SampledTrace]]:
         """What is frozen, and its traces."""
-        (content,) = await self._store.read([key])
+        (content,) = await self.store.read([key])
         if not content:
             content, traces = await self._freeze(key, step, milestone, registry)
             if traces is not None:
                 return orjson.loads(content), traces
         drawn = orjson.loads(content)
         members = [PooledTurn.unpack(bytes.fromhex(one)) for one in drawn["members"]]
-        return drawn, await self._traces.read(members, _scope(step, drawn["scope"]))
+        return drawn, await self.traces.read(members, _scope(step, drawn["scope"]))
 
     async def _freeze(
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[SampledTrace] | None]:
         """Draw, and keep. The traces are None where another worker froze its sample first: that one holds."""
-        now, sample = self._clock.now_ms(), registry.sample
+        now, sample = self.clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
         scope = _scope(step, sample.scope)
-        there = await self._traces.window(scope, window)
+        there = await self.traces.window(scope, window)
         drawn = draw(there.drawable, wanted)
-        traces = await self._traces.read(drawn, scope)
+        traces = await self.traces.read(drawn, scope)
         inputs: list[bytes] = []
         if scope.version is not None and sample.candidate is not None and len(traces) < wanted:
             own = {one.pooled.trace for one in traces}
@@ -298,11 +292,11 @@ class FrozenSamples:
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
         )
-        expires = now + self._policy.lookback
+        expires = now + self.policy.lookback
         change = Change(checks={key: b""}, sets={key: (content, expires)})
-        if not await self._store.apply(change):
+        if not await self.store.apply(change):
             return content, traces
-        (theirs,) = await self._store.read([key])
+        (theirs,) = await self.store.read([key])
         return (theirs, None) if theirs else (content, traces)
 
     async def _account(
@@ -311,7 +305,7 @@ class FrozenSamples:
         """The window's account. The sample's signals are read in one step with the counts that they are compared with:
         a thumb between two reads would look like a loss."""
         keys = turn_keys(str(one.content["response_id"]) for one in traces)
-        then = await self._traces.with_turns(scope, there, keys)
+        then = await self.traces.with_turns(scope, there, keys)
         turns = [decode_turn(stored) for stored in then.turns if stored]
         sampled = {
             "rated": sum(turn.thumbs is not None and turn.thumbs.value != 0 for turn in turns),
@@ -346,14 +340,14 @@ class FrozenSamples:
         for trace, source in inputs.items():
             item_of = partial(topped_up, trace, source, agent_version=step.agent_version)
             questions.append(("", told(source), item_of))
-        answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
+        answers = await self.answers.to([question for _, question, _ in questions], endpoint, step)
         for (name, _, item_of), answer in zip(questions, answers, strict=True):
             by_part[name].append(with_answer(item_of, answer))
         return by_part, wrong
 
     async def _dataset(self, part: Part) -> GoldenSet | None:
         try:
-            return await self._datasets(part.dataset)
+            return await self.datasets(part.dataset)
         except Unauthorized as error:
             # One request waits for a key that is mended; `Unauthorized` would stop the worker for all.
             raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error
