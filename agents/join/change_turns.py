@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from agents.codec import TraceFacts
 from agents.join.dead_letters import letters_for, send_letters
+from agents.join.join import latest_first
 from agents.join.late_writes import announce
 from agents.join.step import ALL, NO_HOLD, StepContext, plan_scores, record, stood_still, until_recorded, write_scores
 from agents.join.step_data import Refused, RetryState
@@ -69,3 +71,12 @@ async def change_turns(
         return context if await record(context, ports) else None
 
     return await until_recorded(attempt)
+
+
+async def placed_traces(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> dict[str, list[TraceFacts]]:
+    """Return the traces of each response that ended in the lookback window, the one that counts first, placed under the
+    names that they are counted under. Raises Unavailable."""
+    now = ports.clock.now_ms()
+    recent = [one for one in found if one.ended >= now - policy.lookback]
+    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
+    return latest_first(recent)

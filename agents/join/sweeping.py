@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.codec import SignalEvent, TraceFacts
-from agents.join.change_turns import Writing, change_turns
-from agents.join.join import latest_first, merge_signal, merge_trace
+from agents.join.change_turns import Writing, change_turns, placed_traces
+from agents.join.join import merge_signal, merge_trace
 from agents.join.late_writes import note_held
 from agents.join.step import StepContext, place_verticals
 from agents.join.step_data import Refused, Report
@@ -79,11 +79,7 @@ async def bring(
 async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
     """Join traces that were read from Opik with their scores: parked signals get their trace, coverage counts it
     (FR-11), and a score that Opik holds otherwise than we know, for whatever reason, is written again."""
-    now = ports.clock.now_ms()
-    since = now - policy.lookback
-    recent = [one for one in found if one.ended >= since]
-    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
-    facts = latest_first(recent)
+    facts = await placed_traces(found, ports, policy)
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
