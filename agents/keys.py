@@ -10,7 +10,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final, Literal
 
@@ -36,7 +36,7 @@ class KeyFamily:
     layout: str
     _: KW_ONLY
     type: Literal["string", "hash", "list", "sorted set"] = "string"
-    life: str
+    life: str = "as long as the store"
     growth: str = "one"
     owner: str
     holds: str
@@ -63,6 +63,8 @@ class KeyFamily:
 FAMILIES: list[KeyFamily] = []
 """All families, in the order of the page."""
 
+_lease = partial(KeyFamily, life="its lease")
+
 TURN = KeyFamily(
     f"t{FORM}:<response id>",
     life="the lookback window and an hour after its last event",
@@ -79,21 +81,18 @@ SESSION = KeyFamily(
 )
 WATERMARK = KeyFamily(
     f"w{FORM}:<topic>:<partition>",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="agents.join.step",
     holds="the offset below which the state has every record of the partition",
 )
 TOPIC_ID = KeyFamily(
     "wi:<topic>:<partition>",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.kafka.start_offsets",
     holds="the id of the topic that the watermark's offsets are of; a topic that is made again has another",
 )
 COUNTED = KeyFamily(
     f"aw{FORM}:<topic>:<partition>",
-    life="as long as the store",
     growth="one for each partition of ramp steps",
     owner="agents.ramp_steps",
     holds="the spans of offsets above the watermark whose ramp steps are counted",
@@ -191,9 +190,8 @@ PRODUCTION_INPUT = KeyFamily(
     owner="streams.gates.samples",
     holds="what went into the trace, as JSON",
 )
-PUBLISH_LEASE = KeyFamily(
+PUBLISH_LEASE = _lease(
     "publishing",
-    life="its lease",
     owner="streams.gates.verdict_log",
     holds="the worker whose turn it is to publish verdicts",
 )
@@ -237,51 +235,43 @@ OPERATOR_TOLD = KeyFamily(
 )
 REGRESSION_STATE = KeyFamily(
     "regression-state",
-    life="as long as the store",
     growth="one; an entry for each open breach and each step that is still to be done",
     owner="streams.alerts.regression_watch",
     holds="open breaches, and what is left to do about them, as JSON",
 )
-REGRESSION_LEASE = KeyFamily(
+REGRESSION_LEASE = _lease(
     "regressions-watched",
-    life="its lease",
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
-REGRESSION_NOTICES = KeyFamily(
+REGRESSION_NOTICES = _lease(
     "regression-notices:<breach>",
-    life="its lease",
     growth="one for each breach whose notices are under way",
     owner="streams.alerts.regression_watch",
     holds="the worker that sends the breach's page, messages and triage item now",
 )
-TRIAGE_LEASE = KeyFamily(
+TRIAGE_LEASE = _lease(
     "triage-changed",
-    life="its lease",
     owner="streams.alerts.triage_log",
     holds="the process that changes triage items now",
 )
-USER_WEEKS_LEASE = KeyFamily(
+USER_WEEKS_LEASE = _lease(
     "user-weeks-looked-at",
-    life="its lease",
     owner="streams.alerts.user_weeks",
     holds="the worker that holds judges against users now",
 )
 ADOPTED = KeyFamily(
     f"adopted{FORM}",
-    life="as long as the store",
     owner="streams.rebuild",
     holds="how far what Opik held has been adopted into this state, as JSON; `1` once all is",
 )
-ADOPTING = KeyFamily(
+ADOPTING = _lease(
     "adopting",
-    life="its lease",
     owner="streams.rebuild",
     holds="the worker that adopts what Opik holds now",
 )
 TAKEOVER = KeyFamily(
     "to:<topic>:<partition>",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.quarantine",
     holds="how far it was settled when workers took it over, how often, and what ended workers there",
@@ -298,9 +288,8 @@ WITHHELD = KeyFamily(
     owner="agents.join.step",
     holds="the last step that withheld signals, or the last round that wrote such: there may be more",
 )
-DRAINING = KeyFamily(
+DRAINING = _lease(
     "draining",
-    life="its lease",
     owner="streams.maintenance",
     holds="the worker that writes what was withheld now",
 )
@@ -340,7 +329,6 @@ SWEEP = KeyFamily(
 )
 FEED_STREAM = KeyFamily(
     "feed:<table>:stream",
-    life="as long as the store",
     growth="one for each table",
     owner="streams.dynamodb.ledger",
     holds="ARN of the stream that was read last",
@@ -353,9 +341,8 @@ FEED_PLACES = KeyFamily(
     owner="streams.dynamodb.ledger",
     holds="shard id -> up to where the shard is published",
 )
-FEED_LEASE = KeyFamily(
+FEED_LEASE = _lease(
     "feed:<table>:lease:<stream>:<shard>",
-    life="its lease",
     growth="one for each shard that is being read",
     owner="streams.dynamodb.ledger",
     holds="the feed that reads the shard",
@@ -363,7 +350,6 @@ FEED_LEASE = KeyFamily(
 FEED_GAPS = KeyFamily(
     "feed:<table>:gaps",
     type="list",
-    life="as long as the store",
     growth="one for each table; the newest 100 entries",
     owner="streams.dynamodb.ledger",
     holds="records that may be lost between the table and the topic, as JSON, newest first",

@@ -106,14 +106,12 @@ class UserWeeks:
         """Look until cancelled."""
         await self.weeks.ready()
         await asyncio.sleep(self.every)
-        await look_again_and_again(self._once_ready, self.every, "user_weeks_wait", "user_weeks_failed")
-
-    async def _once_ready(self) -> None:
-        if self.ready():
-            await self.once()
+        await look_again_and_again(self.once, self.every, "user_weeks_wait", "user_weeks_failed")
 
     async def once(self) -> None:
-        """Look once: read the topic only where something may be left to do. Raises Unavailable."""
+        """Look once, if it is `ready`: read the topic only where something may be left to do. Raises Unavailable."""
+        if not self.ready():
+            return
         try:
             if self._left():
                 self._known = await self.weeks.weeks()

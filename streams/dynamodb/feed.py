@@ -21,7 +21,7 @@ from schemas.dead_letters import clean
 from streams.dynamodb.client import Busy, Described, Dynamo, Gone, Misconfigured
 from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
 from streams.dynamodb.shard_reader import STALE_MS, ShardReader
-from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
+from streams.dynamodb.shards import Place, Shard, readable, unlisted
 from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
@@ -69,12 +69,12 @@ class Gaps:
         gone. Call it with each listing: a single one may be torn by a reshard. `sure`: there will be no second."""
         places: dict[str, Place] = await self._ledger.places(arn)
         names = [shard.shard_id for shard in listed]
-        gone = set(vanished(names, places)) - reading
+        gone = set(unlisted(names, places, read=False)) - reading
         lost = sorted(gone if sure else gone & self._missing)
         self._missing = gone
         for shard in lost:
             await self.report(arn, shard, "the shard is gone", places[shard].time, places[shard].seq)
-        await self._ledger.forget(arn, lost + forgettable(names, places))
+        await self._ledger.forget(arn, lost + unlisted(names, places, read=True))
 
 
 @dataclass

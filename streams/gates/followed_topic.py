@@ -76,7 +76,9 @@ class FollowedTopic(ABC):
         """Read what has come since the last time. Raises Unavailable, also where there is no such topic."""
         try:
             async with asyncio.timeout(READ_SECONDS):
-                await self._to_the_end()
+                consumer = await self._consumer.get()
+                while not await self._read_through(consumer):
+                    heed_cancel()
         except (Unavailable, TimeoutError, *KAFKA_ERRORS) as error:
             self.readable = False
             await self._consumer.drop()
@@ -85,11 +87,6 @@ class FollowedTopic(ABC):
         finally:
             self.tried.set()
         self.readable = True
-
-    async def _to_the_end(self) -> None:
-        consumer = await self._consumer.get()
-        while not await self._read_through(consumer):
-            heed_cancel()
 
     async def _read_through(self, consumer: AIOKafkaConsumer) -> bool:
         """Read to the end; return whether it was one and the same topic that was read, from its start to there."""

@@ -84,28 +84,29 @@ async def _as_it_is(verdict: Verdict) -> Verdict:
     return verdict
 
 
+@dataclass
 class VerdictLog:
-    """Follows the topic from `start` to `close`, and publishes verdicts."""
+    """Follows the topic from `start` to `close`, and publishes verdicts. `producer` writes where brokers do not
+    fence: before Kafka 2.8."""
 
-    def __init__(
-        self,
-        access: KafkaAccess,
-        producer: Producer,
-        topic: str,
-        leases: RedisStore,
-        standings: JudgeStandings | None = None,
-    ) -> None:
-        """`producer` writes where brokers do not fence: before Kafka 2.8."""
-        self._access, self._producer, self._topic = access, producer, topic
-        self._standings, self._leases, self._owner = standings, leases, uuid.uuid4().hex
-        self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
+    access: KafkaAccess
+    producer: Producer
+    topic: str
+    leases: RedisStore
+    standings: JudgeStandings | None = None
+
+    def __post_init__(self) -> None:
+        self._owner = uuid.uuid4().hex
+        self._fenced: FencedProducer | None = FencedProducer(
+            self.access, self.topic, self.topic, self.producer.max_bytes
+        )
         self._partitions, self._topic_id = 0, ""
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
         self._judged, self._free = FairMemory[bytes](KEPT), FairMemory[bytes](KEPT)
         self._answered = FairMemory[bytes](ANSWERED)
         self.history = History()
-        self._offsets = KafkaOffsets(access, tries=2)
+        self._offsets = KafkaOffsets(self.access, tries=2)
         self._next: dict[TopicPartition, int] = {}
         self._moved = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -147,7 +148,7 @@ class VerdictLog:
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
-        return self._standings.why(judge, version) if self._standings is not None else ""
+        return self.standings.why(judge, version) if self.standings is not None else ""
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
@@ -206,14 +207,14 @@ class VerdictLog:
         await self._begun()  # by then it is known whether the brokers fence
         fenced = self._fenced
         milliseconds = UNFENCED_LEASE_MS if fenced is None else SHORT_LEASE_MS
-        lease = self._leases.lease(PUBLISH_LEASE.key(), milliseconds, self._owner)
+        lease = self.leases.lease(PUBLISH_LEASE.key(), milliseconds, self._owner)
         if not await acquired(lease, TURN_SECONDS):
             raise Unavailable("another worker is publishing")
         whole = False
         try:
             async with renewed(lease, milliseconds / 3_000):
                 if fenced is not None and not fenced.taken:
-                    await fenced.take(await self._offsets.partitions(self._topic))
+                    await fenced.take(await self._offsets.partitions(self.topic))
                 # What others published before they were shut out stands there now, and nothing can be added to it.
                 # Where we did not have to take the topic over, no one else has written since we did, or we shall be
                 # refused.
@@ -254,7 +255,7 @@ class VerdictLog:
             if self._fenced is not None:
                 await self._fenced.send(key, raw, headers)
             else:
-                await self._producer.send([(self._topic, key, raw, headers)])
+                await self.producer.send([(self.topic, key, raw, headers)])
             self._remember(Asked.of(*one.asked), raw)
             return verdict
 
@@ -286,7 +287,7 @@ class VerdictLog:
         """Of all partitions that there are by now: the follower may not know of an added one yet."""
         async with self._asking:
             self._next_question = None
-            topic_id, ends = await self._offsets.topic_ends(self._topic)
+            topic_id, ends = await self._offsets.topic_ends(self.topic)
             if topic_id != self._topic_id and topic_id and self._topic_id:
                 await self._begin_anew(topic_id)
             self._partitions = max(len(ends), self._partitions)
@@ -297,7 +298,7 @@ class VerdictLog:
         was of the old one."""
         log.error(
             "verdicts_topic_made_again",
-            topic=self._topic,
+            topic=self.topic,
             before=self._topic_id,
             now=topic_id,
             consequence="baselines and earlier verdicts are known to workers that run now, and lost with them",
@@ -333,21 +334,21 @@ class VerdictLog:
         await Retry(first=1.0, longest=1.0).call(self._read, (Unavailable, *KAFKA_ERRORS), noticed=noticed)
 
     async def _read(self) -> None:
-        ids = await self._offsets.topic_ids([self._topic]) if self._fenced is not None else {}
+        ids = await self._offsets.topic_ids([self.topic]) if self._fenced is not None else {}
         if self._fenced is not None and not ids:
             log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
             self._fenced = None
-        self._topic_id = self._topic_id or ids.get(self._topic, "")
+        self._topic_id = self._topic_id or ids.get(self.topic, "")
         following = self._next  # another one as soon as the topic is another one
         async with started(
-            make_consumer(self._access, fetch_max_wait_ms=100, isolation_level="read_committed")
+            make_consumer(self.access, fetch_max_wait_ms=100, isolation_level="read_committed")
         ) as consumer:
             assigned: list[TopicPartition] = []
             while following is self._next:
                 heed_cancel()
-                numbers = {*await consumer._client._wait_on_metadata(self._topic), *range(self._partitions)}
+                numbers = {*await consumer._client._wait_on_metadata(self.topic), *range(self._partitions)}
                 if len(numbers) > len(assigned):
-                    assigned = [TopicPartition(self._topic, number) for number in sorted(numbers)]
+                    assigned = [TopicPartition(self.topic, number) for number in sorted(numbers)]
                     await self._assign(consumer, assigned, following)
                 for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
                     for record in records:
@@ -361,7 +362,7 @@ class VerdictLog:
         self, consumer: AIOKafkaConsumer, assigned: Sequence[TopicPartition], following: dict[TopicPartition, int]
     ) -> None:
         new = [partition for partition in assigned if partition not in following]
-        if len(assigned) > len(await consumer._client._wait_on_metadata(self._topic)):
+        if len(assigned) > len(await consumer._client._wait_on_metadata(self.topic)):
             await consumer._client.force_metadata_update()
         consumer.assign(list(assigned))
         # From the start, however old: a gate that failed stands until it passes again.

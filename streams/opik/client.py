@@ -55,6 +55,10 @@ class LongAnswer(ApiError):
         super().__init__(status_code, f"more than {LONGEST_ANSWER >> 20} MB")
 
 
+class Refused(Exception):
+    """Opik takes the key and refuses the request; the message says which one and why."""
+
+
 class OpikClient:
     """Sends one request at a time on each of up to `connections`. Follows no redirects: they would carry the key
     elsewhere. Raises ApiError for every answer but a 2xx, and httpx's errors where no answer comes within `timeout`

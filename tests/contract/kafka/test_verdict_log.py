@@ -166,7 +166,7 @@ async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog
     log = log_of()
     await log.start()
     for raw in (b"{", b"[]", b'{"request_id": "r"}', b'{"request_id": ["r"], "evidence": {}}', b"7"):
-        await log._producer.send([(topic, None, raw, [])])
+        await log.producer.send([(topic, None, raw, [])])
     await log.publish(verdict("r"), "body", "t/0/1", "e")
     late = log_of()
     await late.start()
@@ -200,7 +200,7 @@ async def test_a_flood_of_verdicts_without_a_gate_erases_neither_baselines_nor_w
     raw = orjson.dumps(as_json(verdict("REQUEST", experiment_id="flood")))
     flood = [(topic, b"e", raw.replace(b"REQUEST", f"flood-{n}".encode()), []) for n in range(20_001)]
     for start in range(0, len(flood), 2_000):
-        await log._producer.send(flood[start : start + 2_000])
+        await log.producer.send(flood[start : start + 2_000])
     late = log_of()
     await late.start()
     for reader in (log, late):
