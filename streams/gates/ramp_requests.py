@@ -29,7 +29,7 @@ from schemas.outcomes import Cause, State
 from schemas.verdicts import Verdict
 from streams.gates.verdict_log import VerdictLog
 from streams.kafka.transport import BatchConsumer
-from streams.retry import Retry
+from streams.retry import Retry, logged
 
 log = structlog.get_logger(__name__)
 COMPUTES_WITH = "scipy.special"
@@ -329,11 +329,7 @@ class RampRequests:
 
     async def _when_available(self, call: Callable[[], Awaitable[T]]) -> T:
         """The call's result, repeated while a part is unavailable. A caller that no longer wants it cancels."""
-
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
-
-        return await Retry().call(call, Unavailable, noticed=noticed)
+        return await Retry().call(call, Unavailable, noticed=logged("gate_waits"))
 
 
 def _utc(milliseconds: int) -> datetime:

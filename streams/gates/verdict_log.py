@@ -43,7 +43,7 @@ from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.redis.lease import SHORT_LEASE_MS, acquired, renewed
 from streams.redis.state import RedisStore
-from streams.retry import Retry, reason_of
+from streams.retry import Retry, logged, reason_of
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -327,11 +327,9 @@ class VerdictLog:
 
     async def _follow(self) -> None:
         """Read the topic until cancelled."""
-
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("waiting_for_verdicts", reason=reason_of(error))
-
-        await Retry(first=1.0, longest=1.0).call(self._read, (Unavailable, *KAFKA_ERRORS), noticed=noticed)
+        await Retry(first=1.0, longest=1.0).call(
+            self._read, (Unavailable, *KAFKA_ERRORS), noticed=logged("waiting_for_verdicts")
+        )
 
     async def _read(self) -> None:
         ids = await self._offsets.topic_ids([self.topic]) if self._fenced is not None else {}

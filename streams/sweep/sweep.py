@@ -27,7 +27,7 @@ from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
 from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces
-from streams.retry import Retry
+from streams.retry import Retry, logged
 from streams.sweep.events import Sessions, UnsentRecord, reroll_event, thumb_event
 from streams.sweep.log import SegmentPlace
 
@@ -184,14 +184,11 @@ class Sweep:
         if start:
             options["ExclusiveStartKey"] = start
 
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("sweep_waiting", reason=clean(str(error)), seconds=pause)
-
         async def read() -> Any:
             return await self.dynamo.call(lambda db, _: db.scan(**options))
 
         try:
-            answer = await RETRY.call(read, Busy, noticed=noticed)
+            answer = await RETRY.call(read, Busy, noticed=logged("sweep_waiting"))
         except Busy as error:
             raise Unavailable(f"DynamoDB: {clean(str(error))}") from error
         return list(answer["Items"]), answer.get("LastEvaluatedKey")
