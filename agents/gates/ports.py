@@ -17,8 +17,6 @@ from evalcore.scoring.items import Item
 from schemas.judges import Milestone
 from schemas.verdicts import SampleFacts
 
-__all__ = ["AskingGate", "GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
-
 
 @dataclass(frozen=True)
 class Sample:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from uuid import UUID
 
-from agents.gates.ports import AskingGate, Item, OutOfTime
+from agents.gates.ports import AskingGate, OutOfTime
 from agents.judge_scores import ScoreEvents, Subject, events_of, name_of
 from agents.ports import Clock
 from evalcore.judges.bindings import vertical_named
@@ -17,7 +17,7 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
 from evalcore.scoring.assignments import Assignment, arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
-from evalcore.scoring.items import turn_of
+from evalcore.scoring.items import Item, turn_of
 from evalcore.scoring.runner import Scorer
 from schemas.wire_forms import ScoreEvent
 

@@ -179,6 +179,10 @@ class MergeResult(NamedTuple):
     otherwise: str = State.SUPERSEDED
 
 
+Decode = Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+Prepare = Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]]
+
+
 @dataclass(frozen=True)
 class Agent:
     """What makes a topic's agent: its codec, and how its items merge into turns (which may read more of the state).
@@ -188,17 +192,13 @@ class Agent:
     """
 
     kind: str
-    decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+    decode: Decode
     merge: Callable[[Batch, Sequence[Any], StepContext, Ports], Awaitable[list[MergeResult]]]
-    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None
+    prepare: Prepare | None = None
     signal: UserSignal | None = None
 
 
-def signal_agent(
-    declared: UserSignal,
-    decode: Callable[[Sequence[Record], int, Policy], Decoded[SignalEvent]],
-    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None,
-) -> Agent:
+def signal_agent(declared: UserSignal, decode: Decode, prepare: Prepare | None = None) -> Agent:
     """The agent of a declared signal's topic: its events merge as the signal's rule says."""
 
     async def merge(

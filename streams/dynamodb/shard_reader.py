@@ -78,7 +78,7 @@ class ShardReader:
             heed_cancel()
             try:
                 if not self.lease.valid:
-                    await self._renew()
+                    await self._keep()
                 async with self.polls:
                     if self.stopping.is_set():
                         return
@@ -126,7 +126,7 @@ class ShardReader:
         self._iterator = following
         if following is None:
             place = self.lease.place
-            await self._move(Place(place.seq, place.time, end=True))
+            await self._keep(Place(place.seq, place.time, end=True))
         return bool(records)
 
     async def _open(self) -> str:
@@ -149,7 +149,7 @@ class ShardReader:
         """Report a gap, then go to the oldest record there is."""
         place = self.lease.place
         await self.gap(self.lease.arn, self.lease.shard_id, reason, place.time, place.seq)
-        await self._move(Place())
+        await self._keep(Place())
         self._iterator = None
 
     async def _publish(self, records: list[Any]) -> None:
@@ -166,21 +166,18 @@ class ShardReader:
             else:
                 messages.append((self.topic, key, value, ()))
         if not self.lease.valid:
-            await self._renew()  # so that a feed that was away does not publish beside the one that took over
+            await self._keep()  # so that a feed that was away does not publish beside the one that took over
         try:
             await self.sender.send(messages)
         except Unavailable:
             self.metrics.feed_records.labels("failed").inc(len(messages))
             raise
         last = records[-1]
-        await self._move(Place(last["dynamodb"]["SequenceNumber"], created_ms(last) or self.clock.now_ms()))
+        await self._keep(Place(last["dynamodb"]["SequenceNumber"], created_ms(last) or self.clock.now_ms()))
         self.published += len(messages)
         self.metrics.feed_records.labels("published").inc(len(messages))
 
-    async def _move(self, place: Place) -> None:
+    async def _keep(self, place: Place | None = None) -> None:
+        """Renew the lease, and move the place where one is given."""
         async with self._writing:
             await self.lease.keep(place)
-
-    async def _renew(self) -> None:
-        async with self._writing:
-            await self.lease.keep()

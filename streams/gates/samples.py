@@ -27,7 +27,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agents.codec import loads
-from agents.gates.ports import Item, Sample
+from agents.gates.ports import Sample
 from agents.join.step import until_recorded
 from agents.join.turn import decode_turn
 from agents.keys import FROZEN_SAMPLE, KEPT_FORM, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, names_of, turn_keys
@@ -51,7 +51,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import NO_INPUT, served
+from evalcore.scoring.items import NO_INPUT, Item, served
 from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
@@ -60,10 +60,9 @@ from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts, TrafficFacts
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.traffic import Scope, Window, read_window
+from streams.opik.traces import TEXTS
 
 OPIK_LOOKUPS_AT_ONCE = 16
-TEXTS = ("input", "output")
-"""The fields that a trace event may leave out; they are read from Opik then (contracts §1)."""
 LARGEST_INPUT = 64 * 1024
 """Bytes of what went into a trace; a larger one is not drawn."""
 SPARE = 2

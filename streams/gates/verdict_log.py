@@ -245,7 +245,7 @@ class VerdictLog:
         verdict = one.verdict
         step = {name: getattr(verdict, name) for name in STEP}
         headers = [(name, text.encode()) for name, text in zip((BODY, PLACE), one.asked, strict=True)]
-        async with self._turn(tuple(step.values())):
+        async with self._turns.setdefault(tuple(step.values()), asyncio.Lock()):
             if one.published.done() or self.answered(verdict.request_id) is not None:
                 return None
             verdict = await one.last(verdict)
@@ -258,10 +258,6 @@ class VerdictLog:
                 await self.producer.send([(self.topic, key, raw, headers)])
             self._remember(Asked.of(*one.asked), raw)
             return verdict
-
-    def _turn(self, step: Hashable) -> asyncio.Lock:
-        """The lock under which verdicts about one step are sent one after another."""
-        return self._turns.setdefault(step, asyncio.Lock())
 
     def _remember(self, asked: Asked, raw: bytes) -> None:
         """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict. Its JSON
