@@ -95,12 +95,7 @@ def _topic(settings: Settings) -> str:
 
 async def read_skips(settings: Settings) -> Skips:
     """Return the overrides that skip gates of rollouts. Raises Unavailable, also where there is no such topic."""
-    followed = GateSkips(make_access(settings), _topic(settings), WallClock())
-    try:
-        await followed.read_on()
-    finally:
-        await followed.close()
-    return followed.skips if followed.skips is not None else Skips()
+    return (await GateSkips(make_access(settings), _topic(settings), WallClock()).read_once()).skips
 
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:

@@ -17,9 +17,8 @@ from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from schemas.verticals import Vertical
 from streams.app import Tuning
-from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
+from streams.kafka.client import JudgeScoresTopic, KafkaDeadLetters, KafkaRecords, Producer
 from streams.kafka.inflation import limit_inflation
-from streams.kafka.judge_scores import JudgeScoresTopic
 from streams.metrics import Metrics, scores_sent
 from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore

@@ -32,20 +32,15 @@ def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge],
     BadFile, and Failure where the topic can't be read: no gate passes by a judge of which that is not known."""
     if standing != TOPIC:
         return suspended_by_file(Path(standing), judges, today)
-    from rampgate.wiring import make_access
-    from streams.gates.judge_standing import suspended_now
-
-    topic = Topics(settings.topic_prefix)["judge-standing"]
-    versions = {judge.id: judge.version for judge in judges}
-    try:
-        return dict(run(partial(suspended_now, make_access(settings), topic, WallClock(), versions)))
-    except Unavailable as error:
-        raise Failure(f"--standing: {error}") from error
+    return _suspended(_known(settings, "--standing"), judges, today)
 
 
 def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[str, str]:
     """Why judges are suspended, by id, as the records of a file say. Raises BadFile, which names file and line."""
-    known = known_by_file(path)
+    return _suspended(known_by_file(path), judges, today)
+
+
+def _suspended(known: Suspensions, judges: Iterable[Judge], today: date) -> dict[str, str]:
     return {judge.id: why for judge in judges if (why := known.why(judge.id, judge.version, today))}
 
 
@@ -59,14 +54,18 @@ def known_by_file(path: Path) -> Suspensions:
 
 def known_by_topic(settings: Settings) -> Suspensions:
     """All that the topic of judges' standing has. Raises Failure where it can't be read."""
-    from rampgate.wiring import make_access
-    from streams.gates.judge_standing import known_now
+    return _known(settings, "the results are not published")
 
-    topic = Topics(settings.topic_prefix)["judge-standing"]
+
+def _known(settings: Settings, what: str) -> Suspensions:
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import JudgeStandings
+
+    standings = partial(JudgeStandings, make_access(settings), Topics(settings.topic_prefix)["judge-standing"])
     try:
-        return run(partial(known_now, make_access(settings), topic, WallClock()))
+        return run(lambda: standings(WallClock()).read_once()).known
     except Unavailable as error:
-        raise Failure(f"the results are not published: {error}") from error
+        raise Failure(f"{what}: {error}") from error
 
 
 def publish(settings: Settings, records: Sequence[StandingRecord]) -> None:

@@ -26,8 +26,7 @@ from schemas.topics import Topics
 from schemas.verdicts import Composition, SampleFacts, Verdict
 from schemas.wire_forms import ScoreEvent
 from streams.gates.verdict_log import BODY, PLACE
-from streams.kafka.client import Producer
-from streams.kafka.judge_scores import JudgeScoresTopic
+from streams.kafka.client import JudgeScoresTopic, Producer
 from streams.kafka.reading import records_now
 
 PLACED = "gate run"

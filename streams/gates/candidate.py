@@ -24,9 +24,8 @@ from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
 from evalcore.nesting import TOO_DEEP, too_deep
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
-from evalcore.scoring.http_client import HttpClient
+from evalcore.scoring.http_client import LONGEST_ANSWER, HttpClient, TooLong
 from evalcore.scoring.items import identity
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep

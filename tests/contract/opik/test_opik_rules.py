@@ -12,8 +12,8 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.registry.opik_rules import Plan, desired, plan
 from evalcore.registry.registry import Judge
 from schemas.judges import Milestone
-from streams.opik.client import OpikClient
-from streams.opik.rules import NoProject, OpikRules, Refused
+from streams.opik.client import OpikClient, Refused
+from streams.opik.rules import NoProject, OpikRules
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.unit.evalcore.registry.built_judges import judge
 
