@@ -81,7 +81,7 @@ def compare(
 
     older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
     if suite is not None:
-        opened = open_suite(suite, context.given["configs"], store)
+        opened = open_suite(suite, context.settings, store)
         how, name = _of_suite(opened, older, newer, seed)
         how = replace(
             how,

@@ -12,7 +12,6 @@ from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.console import Failure
 from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
 from rampgate.suite.scoring import Rubric
@@ -48,11 +47,10 @@ class Opened:
 
 
 def open_suite(
-    path: Path, configs: Path | None, store: str | None, proposed: Path | None = None, *, judged: bool = True
+    path: Path, settings: Settings, store: str | None, proposed: Path | None = None, *, judged: bool = True
 ) -> Opened:
     """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
     taken from. Raises Failure."""
-    settings = load_settings({"configs": configs})
     suite = suite_in(settings, path, proposed)
     asked = suite.file.judges or suite.file.pairwise
     registry = None

@@ -54,7 +54,7 @@ def report(
         if not runs:
             raise Failure("name files of results, the oldest first, or the suite whose stored runs are meant, --suite")
         return Document(runs_document([Path(name) for name in runs], score, scale))
-    opened = open_suite(suite, None, store, judged=False)
+    opened = open_suite(suite, context.settings, store, judged=False)
     found = _stored(opened, runs or [], last, label, "smoke" if smoke else "full")
     told: dict[str, Any] = runs_document([file for file, _ in found], score or opened.suite.file.score, scale)
     for shown, (_, one) in zip(told["runs"], found, strict=True):

@@ -94,7 +94,7 @@ def blame(
     from rampgate.suite.opened import open_suite
 
     configure_logs("error", "console")
-    opened = open_suite(suite, context.given["configs"], store)
+    opened = open_suite(suite, context.settings, store)
     try:
         kept = opened.place.opened()
     except Unavailable as error:

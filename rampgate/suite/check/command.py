@@ -69,7 +69,7 @@ def check(
     from rampgate.suite.runs.run_document import score_of
 
     configure_logs("error", "console")
-    opened = open_suite(suite_file, context.given["configs"], store)
+    opened = open_suite(suite_file, context.settings, store)
     suite = opened.suite
     score, scale, safe_at = score_of(suite, opened.judges)
     # What was made at an address can't be asked for again: there the plain rule decides, as in `suite run`.

@@ -37,10 +37,15 @@ NAMED = 20
 
 
 def comparison_report(
-    told: Told, name: str, traces: Mapping[str, str] | None = None, whole: Told | None = None
+    told: Told,
+    name: str,
+    traces: Mapping[str, str] | None = None,
+    whole: Told | None = None,
+    asked: Section | None = None,
 ) -> Report:
     """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash; `whole` is the
-    document of the run, where it is of one: it has what judges say of pairs, and the canary plan of one that passed."""
+    document of the run, where it is of one: it has what judges say of pairs, and the canary plan of one that passed;
+    `asked` says what that run asked."""
     held, run = traces or {}, whole or {}
     plan = run.get("canary_plan")
     fell, why = [*_fell(told, held)], stopped(run)
@@ -58,6 +63,7 @@ def comparison_report(
             _cost(told),
             *_not_compared(told),
             *((canary_section(plan),) if plan else ()),
+            *((asked,) if asked is not None else ()),
             *fell[OPEN:],
             *(
                 Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:], pages_only=True)

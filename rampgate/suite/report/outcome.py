@@ -58,11 +58,9 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
     if (left := run.get("left")) is not None:
-        pairs = f", {counted(left['pairs'], 'pair')}" if left.get("pairs") else ""
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
-        return Stopped(
-            "incomplete", "incomplete, which is no pass", f"{left['why']}; {rest}, the next run goes on with them"
-        )
+        many = [counted(left[f"{kind}s"], kind) for kind in ("answer", "score", "pair") if left.get(f"{kind}s")]
+        rest = f"{left['why']}; {' and '.join(many)} are left, and the next run resumes with them"
+        return Stopped("incomplete", "incomplete, which is no pass", rest)
     if (again := run.get("again")) is not None:
         many = f"{again['cases']:,} cases {again['samples']} times each"
         return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} again, and these answers decide")

@@ -16,10 +16,10 @@ from rampgate.suite.generation import LARGEST_ANSWER
 from rampgate.suite.report.comparison import Told
 
 
-def stored_traces(told: Told, place: Place, paths: Sequence[Path]) -> dict[str, str]:
-    """The traces of the cases that fell, by their hashes: those that the store has, where there is one, and a page is
-    among the reports."""
-    if not any(path.suffix.lower() in PAGES for path in paths):
+def stored_traces(told: Told | None, place: Place, paths: Sequence[Path]) -> dict[str, str]:
+    """The traces of the cases that fell in a comparison, by their hashes: those that the store has, where there is one,
+    and a page is among the reports."""
+    if told is None or not any(path.suffix.lower() in PAGES for path in paths):
         return {}
     both = ("baseline_sample", "candidate_sample")
     named = list(dict.fromkeys(one[side]["trace"] for one in told["flipped"] for side in both if one[side]["trace"]))
