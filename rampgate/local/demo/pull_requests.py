@@ -61,7 +61,7 @@ def pull_requests(folder: Path, environment: Mapping[str, str]) -> list[dict[str
 def held_against_main(folder: Path) -> list[dict[str, Any]]:
     """Run main, then each pull request against it. Raises Failure."""
     from rampgate.command import Context
-    from rampgate.suite.blame.command import blame as blamed
+    from rampgate.suite.blame import blame as blamed
     from rampgate.suite.run_command import run as run_suite
 
     home, main, store = folder / "suite", folder / "main.jsonl", str(folder / "store.db")

@@ -58,8 +58,8 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
     if (left := run.get("left")) is not None:
-        many = [counted(left[f"{kind}s"], kind) for kind in ("answer", "score", "pair") if left.get(f"{kind}s")]
-        rest = f"{left['why']}; {' and '.join(many)} are left, and the next run resumes with them"
+        kinds = [counted(left[f"{kind}s"], kind) for kind in ("answer", "score", "pair") if left.get(f"{kind}s")]
+        rest = f"{left['why']}; {' and '.join(kinds)} are left, and the next run resumes with them"
         return Stopped("incomplete", "incomplete, which is no pass", rest)
     if (again := run.get("again")) is not None:
         many = f"{again['cases']:,} cases {again['samples']} times each"

@@ -117,14 +117,8 @@ def side_here(path: Path, again: SuiteAgain, suite: Suite, commit: str, *, propo
 
 def fresh_session(session: Session, again: SuiteAgain, suite: Suite | None = None) -> Session:
     """The session in which the session's candidate, or that of `suite`, answers what is requested."""
-    wanted = frozenset(again.cases)
-    whose = suite or session.suite
-    asked = replace(
-        whose,
-        cases=[case for case in session.suite.cases if case.id in wanted],
-        file=whose.file.model_copy(update={"samples": again.samples}),
-    )
-    return replace(session, suite=asked, smoke=False, after=again.after)
+    whose = replace(suite or session.suite, cases=session.suite.cases)
+    return replace(session, suite=whose.asking(again.cases, again.samples), smoke=False, after=again.after)
 
 
 def head_of_side(again: SuiteAgain, side: Side) -> Head:
