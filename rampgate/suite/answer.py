@@ -11,7 +11,7 @@ from evalcore.suite.power import Power
 from evalcore.suite.results import Gone, Sample
 from evalcore.suite.sides import facts_of
 from evalcore.suite.words import Word, said_of
-from rampgate.suite.compared import Compared
+from rampgate.suite.compare import Compared
 
 
 def document(compared: Compared) -> dict[str, Any]:

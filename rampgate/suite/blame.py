@@ -16,8 +16,8 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command, log_errors
 from rampgate.console import Failure, run
+from rampgate.options import StoreOption
 from rampgate.report.model import Cell, Report, Section, Value
-from rampgate.suite.options import StoreOption
 from schemas.counting import counted
 
 if TYPE_CHECKING:
@@ -96,10 +96,9 @@ def blame(
     from rampgate.suite.generation import Left
     from rampgate.suite.opened import open_suite, suite_in
     from rampgate.suite.runs.base_folder import NoBase, suite_at
-    from rampgate.suite.runs.named import named_run
     from rampgate.suite.runs.run_document import comparison_of, score_of
     from rampgate.suite.runs.session import Session
-    from rampgate.suite.runs.stored import MAIN
+    from rampgate.suite.runs.stored import MAIN, named_run
 
     log_errors()
     opened = open_suite(path, context.settings, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
-from rampgate.suite.options import StoreOption
+from rampgate.options import StoreOption
 
 if TYPE_CHECKING:
     from rampgate.report.model import Report
@@ -103,22 +104,14 @@ def compare(
 
 def _of_suite(opened: Opened, baseline: str | None, candidate: str, seed: int) -> tuple[Options, str]:
     """How the suite has these runs compared, main's last that passed for no `baseline`, and what both are called."""
-    from agents.ports import Unavailable
-    from rampgate.suite.runs.named import named_run
     from rampgate.suite.runs.run_document import comparison_of
-    from rampgate.suite.runs.stored import MAIN
+    from rampgate.suite.runs.stored import MAIN, named_run
 
     name, now = opened.suite.file.suite, datetime.now(UTC)
-    try:
-        store = opened.place.opened()
-    except Unavailable as error:
-        raise Failure(str(error)) from error
-    try:
+    with closing(opened.place.opened()) as store:
         other, newer = named_run(candidate, store, name, opened.home, smoke=True)
         smoke = newer is not None and newer.set == "smoke"
         one, older = named_run(MAIN if baseline is None else baseline, store, name, opened.home, smoke=smoke)
-    finally:
-        store.close()
     how = comparison_of(opened.suite, opened.judges, one, other, seed, smoke=smoke)
     return how, f"{_said(other, newer, now)} against {_said(one, older, now)}"
 

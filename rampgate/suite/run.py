@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,8 +22,7 @@ from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
-from rampgate.suite.compare import NothingInCommon, compared_files, refuse_same
-from rampgate.suite.compared import Compared
+from rampgate.suite.compare import Compared, NothingInCommon, compared_files, refuse_same
 from rampgate.suite.opened import Opened, suite_in
 from rampgate.suite.report.canary import canary_plan
 from rampgate.suite.runs.answer_files import Head, files_by_request, read_answers, write_answers
@@ -38,13 +37,15 @@ from rampgate.suite.runs.confirmation import (
     request_file,
     side_here,
 )
-from rampgate.suite.runs.pairs import JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite
 from schemas.checks.suite_again import Side
+
+if TYPE_CHECKING:
+    from rampgate.suite.runs.pairs import JudgePairs
 
 
 class Ran(Document):

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command, log_errors
 from rampgate.console import Failure
-from rampgate.suite.options import StoreOption
+from rampgate.options import StoreOption
 
 HALVES = "give --generate FILE, or --score FILE"
 GONE: Final = {
@@ -82,8 +82,8 @@ def run(
     from rampgate.suite.report.traces import stored_traces
     from rampgate.suite.run import Ran, Running
     from rampgate.suite.runs.confirmation import request_file
-    from rampgate.suite.runs.named import check_label
     from rampgate.suite.runs.run_document import score_of
+    from rampgate.suite.runs.stored import check_label
 
     began = context.time
     if generate is not None and score:

@@ -4,15 +4,15 @@ word."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
-from rampgate.command import Context, Document, command
-from rampgate.options import MetricsOption
-from rampgate.suite.options import StoreOption
+from rampgate.command import Context, Document, command, log_errors
+from rampgate.options import MetricsOption, StoreOption
 
 if TYPE_CHECKING:
     from evalcore.suite.resampled import Alarms, Planted, Rate, Simulated
@@ -62,13 +62,12 @@ def check(
     from evalcore.drift.scale import Scale
     from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
     from evalcore.suite.results import SAFETY, Run
-    from rampgate.logs import configure_logs
     from rampgate.progress import progress
     from rampgate.suite.check.stored import answer_hits, as_shipped, judge_hits, turnarounds
     from rampgate.suite.opened import open_suite
     from rampgate.suite.runs.run_document import score_of
 
-    configure_logs("error", "console")
+    log_errors()
     opened = open_suite(suite_file, context.settings, store)
     suite = opened.suite
     score, scale, safe_at = score_of(suite, opened.judges)
@@ -127,9 +126,7 @@ def check(
 
 def _stored(opened: Opened, store: str | None, runs: int, score: str) -> tuple[list[StoredRun], Fresh | None, str]:
     """The last runs, those to draw from, and else why there are none. Raises Failure."""
-    from agents.ports import Unavailable
     from rampgate.console import Failure, run
-    from rampgate.input_files import BadFile
     from rampgate.suite.check.stored import fresh_runs
     from rampgate.suite.runs.stored import StoredRuns
 
@@ -137,16 +134,10 @@ def _stored(opened: Opened, store: str | None, runs: int, score: str) -> tuple[l
         if store is not None:
             raise Failure("--store: there is no such store; it is the one that `suite run` kept its answers in")
         return [], None, f"the suite has no run yet; {RUN_IT}"
-    try:
-        kept = opened.place.opened()
-        try:
-            known = StoredRuns(kept)
-            looked = run(partial(known.of, opened.suite.file.suite))[-runs:]
-            fresh = run(partial(fresh_runs, known, looked, score))
-        finally:
-            kept.close()
-    except (Unavailable, BadFile) as error:
-        raise Failure(str(error)) from error
+    with closing(opened.place.opened()) as kept:
+        known = StoredRuns(kept)
+        looked = run(partial(known.of, opened.suite.file.suite))[-runs:]
+        fresh = run(partial(fresh_runs, known, looked, score))
     refused = f" ({kept.refused:,} entries lack the seal of RAMPGATE_SEAL_KEY)" if kept.refused else ""
     return looked, fresh, "" if fresh else f"no complete run of the suite is in its store{refused}; {RUN_IT}"
 

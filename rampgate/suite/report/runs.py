@@ -11,7 +11,6 @@ from evalcore.suite.results import NoScore, Run, chosen, scale_of
 from evalcore.suite.sides import facts_of
 from evalcore.suite.trend import SliceTrend, trend
 from rampgate.console import Failure
-from rampgate.input_files import BadFile
 from rampgate.report.drawing import Course
 from rampgate.report.model import Report, Section
 from rampgate.suite.report.comparison import WHOLE, Told
@@ -28,7 +27,7 @@ def runs_document(
         runs = [read_run(path) for path in paths]
         named = chosen(runs, score, [str(path) for path in paths])
         fits = scale_of(runs, named, scale)
-    except (BadFile, NoScore) as error:
+    except NoScore as error:
         raise Failure(str(error)) from error
     found = trend(runs, named, fits)
     return {

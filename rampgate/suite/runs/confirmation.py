@@ -23,7 +23,7 @@ from evalcore.suite.results import Run
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.input_files import BadFile, document, lines
-from rampgate.suite.compared import Compared
+from rampgate.suite.compare import Compared
 from rampgate.suite.generation import Left
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.answer_files import Head, read_answers
@@ -181,7 +181,7 @@ def _given(made: Confirming, again: SuiteAgain, given: Mapping[Side, Path], spen
             whole = side is Side.BASELINE
             answers = read_answers(given[side], head, session.keys(head.configuration), whole=whole)
             found[side] = run(partial(session.score, spend, answers))
-        except (BadFile, Failure) as error:
+        except Failure as error:
             raise NotFresh(f"the fresh answers of the {side} can't be used: {error}") from error
     return found
 
