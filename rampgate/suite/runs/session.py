@@ -37,11 +37,12 @@ from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Answering, Asking, Numbered, Place, Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
-from rampgate.suite.tracing.taking import taking_spans
 
 if TYPE_CHECKING:
     from evalcore.suite.pairwise.question import PairJudge
     from rampgate.suite.runs.pairs import JudgePairs
+    from rampgate.suite.tracing.receiver import SpanReceiver
+    from schemas.checks.suite import Candidate as CandidateFile
 
 WAITING_FOR_SPANS: Final = 256
 """Answers whose spans may be waited for at once."""
@@ -143,7 +144,7 @@ class Session:
             if given is not None:
                 yield partial(self._taken, given, shown)
                 return
-            async with taking_spans(told) as tracing:
+            async with _taking_spans(told) as tracing:
                 variables = tracing.environment if tracing is not None else {}
                 async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
                     paid = _paid(ask, spend)
@@ -195,6 +196,19 @@ class Session:
     def _numbered(self) -> list[Numbered]:
         numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
         return [(case, sample) for sample in numbers for case in self._cases]
+
+
+@asynccontextmanager
+async def _taking_spans(told: CandidateFile) -> AsyncIterator[SpanReceiver | None]:
+    """Yields what takes the candidate's spans, None where its suite names no address for them: what that takes is then
+    not even imported. Raises Failure."""
+    if told.otlp is None:
+        yield None
+        return
+    from rampgate.suite.tracing.receiver import SpanReceiver
+
+    async with SpanReceiver(float(told.otlp_seconds)).listening(told.otlp) as receiver:
+        yield receiver
 
 
 async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
