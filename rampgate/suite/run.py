@@ -23,11 +23,11 @@ from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.answer import document
 from rampgate.suite.compare import Compared, NothingInCommon, compared_files, refuse_same
-from rampgate.suite.opened import Opened, suite_in
+from rampgate.suite.opened import Opened
 from rampgate.suite.report.canary import canary_plan
 from rampgate.suite.runs.answer_files import Head, files_by_request, read_answers, write_answers
 from rampgate.suite.runs.base_folder import commit_here
-from rampgate.suite.runs.baseline import PASSED, Baseline, baseline_of, by_same_judges, keep_run, verdict_of
+from rampgate.suite.runs.baseline import Baseline, baseline_of, by_same_judges, keep_run, verdict_of
 from rampgate.suite.runs.confirmation import (
     Confirming,
     confirm,
@@ -39,7 +39,7 @@ from rampgate.suite.runs.confirmation import (
 )
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of
 from rampgate.suite.runs.session import Session
-from rampgate.suite.runs.stored import MAIN
+from rampgate.suite.runs.stored import MAIN, PASSED
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite
 from schemas.checks.suite_again import Side
@@ -164,10 +164,7 @@ class Running:
             return None, None  # what main asks by now is what later runs are compared with
         if incomplete:
             return baseline, replace(compared, unconfirmed="the run is incomplete, and the next one resumes it")
-        made = Confirming(
-            self.path, self.session, self.head["commit"], baseline, self.out, partial(suite_in, opened.settings),
-            partial(line_of, rubric=opened.rubric), fresh,
-        )  # fmt: skip
+        made = Confirming(self.path, self.session, self.head["commit"], baseline, self.out, fresh)
         return baseline, confirm(made, compared, self.spend)
 
     def _baseline(self) -> Baseline | None:

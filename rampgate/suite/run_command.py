@@ -77,8 +77,9 @@ def run(
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
+    from rampgate.files import writable
     from rampgate.suite.opened import open_suite
-    from rampgate.suite.report.canary import check_path, write_plan
+    from rampgate.suite.report.canary import write_plan
     from rampgate.suite.report.traces import stored_traces
     from rampgate.suite.run import Ran, Running
     from rampgate.suite.runs.confirmation import request_file
@@ -95,7 +96,8 @@ def run(
         # Who reads a pipe may wait for ever, and who writes one would have a file there.
         if path is not None and path.exists() and not path.is_file():
             raise Failure(f"{option} {path}: is no regular file; name one, or a new one")
-    check_path(canary)
+    if canary is not None and not writable(canary):
+        raise Failure(f"--canary {canary}: name a regular file in a folder that exists")
     check_label(label)
     log_errors()
     opened = open_suite(suite, context.settings, store, proposed, judged=generate is None)

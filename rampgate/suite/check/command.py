@@ -63,7 +63,7 @@ def check(
     from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
     from evalcore.suite.results import SAFETY, Run
     from rampgate.progress import progress
-    from rampgate.suite.check.stored import answer_hits, as_shipped, judge_hits, turnarounds
+    from rampgate.suite.check.stored import as_shipped, hits, turnarounds
     from rampgate.suite.opened import open_suite
     from rampgate.suite.runs.run_document import score_of
 
@@ -89,9 +89,9 @@ def check(
                 simulated = simulate(pool, rules, simulations, shown.at)
             shipped = as_shipped(looked)
     findings = _findings(why_not, simulated, shipped)
-    hits = {"judge_answers": judge_hits(looked), "answers": answer_hits(looked)}
+    kept = hits(looked)
     if metrics_file is not None:
-        _leave(metrics_file, looked, hits["judge_answers"]["ratio"], simulated)
+        _leave(metrics_file, looked, kept["judge_answers"]["ratio"], simulated)
     fields: dict[str, Any] = {
         "suite": suite.file.suite,
         "score": score,
@@ -105,7 +105,7 @@ def check(
             "unscored_samples": unscored(pool, score),
         },
         "turnaround": turnarounds(looked),
-        "hits": hits,
+        "hits": kept,
         "stored_no_ops": {"blocked_as_shipped": _rate(shipped)} if shipped is not None else None,
         "simulated": None,
     }
@@ -202,7 +202,7 @@ def _leave(path: Path, looked: Sequence[StoredRun], ratio: float | None, simulat
     from streams.metrics import Metrics
 
     metrics, names = Metrics(), [TURNAROUND]
-    for seconds in verdict_seconds(looked):
+    for _, seconds in verdict_seconds(looked):
         metrics.suite_turnaround.observe(seconds)
     if ratio is not None:
         metrics.judge_cache_hits.set(ratio)

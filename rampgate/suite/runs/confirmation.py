@@ -8,12 +8,12 @@ each side answers; the baseline does in a checkout of its own commit, for who an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -25,10 +25,12 @@ from rampgate.files import replace_file
 from rampgate.input_files import BadFile, document, lines
 from rampgate.suite.compare import Compared
 from rampgate.suite.generation import Left
+from rampgate.suite.opened import suite_in
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.answer_files import Head, read_answers
 from rampgate.suite.runs.base_folder import NoBase, suite_at
 from rampgate.suite.runs.baseline import Baseline
+from rampgate.suite.runs.run_document import line_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite
@@ -50,17 +52,14 @@ class NotFresh(Exception):
 
 @dataclass(frozen=True)
 class Confirming:
-    """`file` is the candidate's suite, `commit` its commit. `line` makes a sample a line of results; `out` has the
-    candidate's, and names the files of the fresh ones. `given` are files of fresh answers; None: both sides are asked
-    here."""
+    """`file` is the candidate's suite, `commit` its commit. `out` has the candidate's results, and names the files of
+    the fresh ones. `given` are files of fresh answers; None: both sides are asked here."""
 
     file: Path
     session: Session
     commit: str
     baseline: Baseline
     out: Path
-    read: Callable[[Path], Suite]
-    line: Callable[[ScoredSample], Mapping[str, Any]]
     given: Mapping[Side, Path] | None
 
 
@@ -147,7 +146,7 @@ def _asked_here(made: Confirming, again: SuiteAgain, spend: Spend) -> Samples:
     commit, found = again.baseline.commit, dict[Side, list[ScoredSample]]()
     with TemporaryDirectory(prefix="rampgate-confirm-") as folder:
         try:
-            then = suite_at(made.file, commit, Path(folder, "base"), made.read)
+            then = suite_at(made.file, commit, Path(folder, "base"), partial(suite_in, made.session.settings))
         except (NoBase, BadFile) as error:
             raise NotFresh(f"the baseline can't be asked again: {commit}: {error}") from error
         if then.configuration != again.baseline.configuration:
@@ -205,6 +204,6 @@ def _answers(results: Path) -> bytes:
 def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: int) -> Run:
     """The samples as a file of results, numbered from 1, read again as any other."""
     file = made.out.with_name(f"{made.out.stem}-fresh-{side}.jsonl")
-    told = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
+    told = [{**line_of(one, made.session.rubric), "sample": one.generated.sample - after} for one in samples]
     replace_file(file, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in told))
     return read_run(file)
