@@ -14,7 +14,7 @@ from rampgate.console import Failure
 from rampgate.report.drawing import Course
 from rampgate.report.model import Report, Section
 from rampgate.suite.report.comparison import WHOLE, Told
-from rampgate.suite.report.outcome import RUN, stopped, warnings
+from rampgate.suite.report.outcome import RUN, asked_section, stopped, warnings
 from rampgate.suite.result_files import read_run
 from schemas.counting import counted
 
@@ -38,9 +38,8 @@ def runs_document(
     }
 
 
-def trend_report(told: Told, name: str = "Runs", whole: Told | None = None, asked: Section | None = None) -> Report:
-    """The trend of runs; `whole` is the document of the run, where it is of one, and `asked` says what that run
-    asked."""
+def trend_report(told: Told, name: str = "Runs", whole: Told | None = None) -> Report:
+    """The trend of runs; `whole` is the document of the run, where it is of one."""
     why = stopped(whole or {})
     heads = ("", "Trend", "First", "Last", "95 %", "Change", "Cases")
     rows = [
@@ -56,7 +55,7 @@ def trend_report(told: Told, name: str = "Runs", whole: Told | None = None, aske
     runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
     many = counted(len(runs), "run")
     sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
-    sections += [asked] if asked is not None else []
+    sections += [asked_section(whole)] if whole is not None else []
     tests = [one["slice"] or WHOLE for one in told["slices"]]
     if why is not None:
         return Report(name, why.words, "fail", sections, [why.reason, *warnings(whole or {})], [RUN, *tests])
