@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalcore.suite.comparison import Difference
+from evalcore.stats.bootstrap import RESAMPLES
+from evalcore.suite.comparison import SEED, Difference
 from evalcore.suite.confirm import FRESH, Confirmation
 from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.power import Power
@@ -67,8 +68,8 @@ def document(compared: Compared) -> dict[str, Any]:
             "why_not": compared.unconfirmed or None,
         },
         "scale": [paired.scale.low, paired.scale.high],
-        "seed": compared.seed,
-        "resamples": compared.resamples,
+        "seed": SEED,
+        "resamples": RESAMPLES,
     }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def blame(
         changed = _changed(path, suite, then, base)
         if not ran:
             raise Failure("this configuration has no results: `rampgate suite run` first")
-        compared = compared_files(comparison_of(suite, opened.judges, older, ran[0][0], SEED, smoke=smoke))
+        compared = compared_files(comparison_of(suite, opened.judges, older, ran[0][0], smoke=smoke))
         flips = flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
         fell = [one.pair.case_id for one in flips[:MOST]]
         told = {"suite": suite.file.suite, "base": base, "changed": changed, "cases": fell, "samples": SAMPLES}

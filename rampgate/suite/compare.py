@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evalcore.stats.bootstrap import RESAMPLES
+from evalcore.suite.comparison import SEED
 from evalcore.suite.confirm import Confirmation
 from evalcore.suite.gates import Judged, judge
 from evalcore.suite.pairing import Paired, paired
@@ -32,7 +32,6 @@ class Options:
     scale: tuple[float, float] | None
     safety: tuple[str, ...]
     safe_at: float | None
-    seed: int
     let_go: tuple[str, ...] = ()
     undrawn: frozenset[str] = frozenset()
 
@@ -45,8 +44,6 @@ class Compared:
     candidate: Run
     paired: Paired
     judged: Judged
-    seed: int
-    resamples: int = RESAMPLES
     confirmations: Sequence[Confirmation] = ()
     """What fresh samples said of what fell."""
     unconfirmed: str = ""
@@ -72,7 +69,7 @@ class Compared:
     @cached_property
     def power(self) -> tuple[Power | None, dict[str, Power]]:
         """How small a drop of all cases, and of each slice, is found."""
-        return powers(self.paired, self.judged.comparison, self.seed)
+        return powers(self.paired, self.judged.comparison, SEED)
 
 
 class NothingInCommon(Failure):
@@ -109,7 +106,7 @@ def compared_files(options: Options) -> Compared:
         raise NothingInCommon(
             f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"
         )
-    return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)
+    return Compared(baseline, candidate, found, judge(found, SEED))
 
 
 def refuse_same(baseline: Path, candidate: Path) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from evalcore.scoring.calls import Spend
-from evalcore.suite.comparison import SEED
 from rampgate.command import Document
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
@@ -153,7 +152,7 @@ class Running:
         """The comparison, after fresh samples of what fell; without a baseline where main asks all else by now. A run
         that is incomplete passes by none."""
         opened = self.opened
-        how = comparison_of(opened.suite, opened.judges, baseline.file, self.out, SEED, smoke=self.smoke)
+        how = comparison_of(opened.suite, opened.judges, baseline.file, self.out, smoke=self.smoke)
         try:
             compared = compared_files(how)
         except NothingInCommon as error:

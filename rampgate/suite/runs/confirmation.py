@@ -18,6 +18,7 @@ from typing import Final
 import orjson
 
 from evalcore.scoring.calls import Spend
+from evalcore.suite.comparison import SEED
 from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.results import Run
 from rampgate.console import Failure, run
@@ -76,7 +77,7 @@ def confirm(made: Confirming, compared: Compared, spend: Spend) -> Compared:
         return replace(compared, unconfirmed=str(why), again=why.again)
     runs = {side: _kept(made, side, samples, again.after) for side, samples in found.items()}
     judged, said = confirmed(
-        compared.judged, doubted, compared.baseline, runs[Side.BASELINE], runs[Side.CANDIDATE], compared.seed
+        compared.judged, doubted, compared.baseline, runs[Side.BASELINE], runs[Side.CANDIDATE], SEED
     )
     left = compared.paired.without(judged.back)
     return replace(compared, judged=judged, paired=left, confirmations=said)
