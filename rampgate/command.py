@@ -302,9 +302,10 @@ def _report(made_by: ShownReport, answer: Any) -> Report:
 
 def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
     """Call the command and give its answer: on stdout, in the files of `--report`, as annotations on stderr."""
-    from rampgate.report.files import check_paths, write_all
+    if context.reports:
+        from rampgate.report.files import check_paths
 
-    check_paths(context.reports)
+        check_paths(context.reports)
     if declared.report is not None and {*declared.flags} & PARTS:
         log_errors()
     try:
@@ -331,7 +332,10 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
     wanted = context.reports or form is Format.GITHUB or not context.as_json
     report = _report(declared.report, answer) if wanted else None
     if report is not None:
-        write_all(context.reports, report, document)
+        if context.reports:
+            from rampgate.report.files import write_all
+
+            write_all(context.reports, report, document)
         if form is Format.GITHUB:
             from rampgate.report.github import workflow_commands
 

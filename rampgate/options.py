@@ -35,6 +35,10 @@ ModelOption = Annotated[str | None, typer.Option("--model", help="the model's UR
 StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(help="what answers and scores are kept in: a file or s3://bucket/prefix; default: .rampgate/store.db"),
+]
 HttpOption = Annotated[str | None, typer.Option("--http", help="The worker's address:port; default: RAMPGATE_HTTP")]
 SHARED: dict[str, tuple[Any, Any]] = {
     "configs": (ConfigsOption, None),
