@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,11 +52,11 @@ def test_what_was_scored_lies_within_its_interval_and_that_on_the_scale(answers:
         assert 0.0 <= low <= found.worst <= high <= 1.0
 
 
-@pytest.mark.parametrize("n", range(2, 200))
-def test_a_rate_of_one_ends_its_interval(n: int) -> None:
-    found = aggregate(collect([Scored(1.0)] * n, (0.0, 1.0)), (0.0, 1.0), boolean=True)
-    assert found.ci95 is not None
-    assert found.ci95[1] == 1.0
+def test_a_rate_of_one_ends_its_interval() -> None:
+    for n in range(2, 200):
+        found = aggregate(collect([Scored(1.0)] * n, (0.0, 1.0)), (0.0, 1.0), boolean=True)
+        assert found.ci95 is not None
+        assert found.ci95[1] == 1.0, n
 
 
 @given(ANSWERS)

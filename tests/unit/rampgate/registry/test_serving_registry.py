@@ -152,22 +152,6 @@ def test_sighup_reads_the_files_again(restored: Served) -> None:
     assert [line["why"] for line in restored.log if line["event"] == "registry_loaded"][-1] == "signal"
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "error", "said"),
-    [
-        ("vertical=receipts", 400, "bad_request", "category: give one"),
-        ("vertical=reciepts&category=receipt_scan", 404, "unknown_vertical", "did you mean receipts"),
-        ("vertical=receipts&category=receipt_scn", 404, "unknown_category", "did you mean receipt_scan"),
-    ],
-)
-def test_what_cannot_be_answered_says_what_could_be(
-    served: Served, query: str, status: int, error: str, said: str
-) -> None:
-    found, document = served.ask(f"/eval-config?{query}")
-    assert (found, document["error"]) == (status, error)
-    assert said in document["message"]
-
-
 def test_time_alone_brings_a_new_version_and_nobody_without_the_token(tmp_path: Path) -> None:
     """PC5 §5.7 step 4: the time to live, configurable."""
     with serving(copied(tmp_path), TOKEN, RAMPGATE_REGISTRY_TTL_SECONDS="0.2") as served:
