@@ -46,7 +46,7 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
 
 def test_a_worker_killed_while_it_writes_what_was_withheld_leaves_the_rest_to_the_next(make_rig: Make) -> None:
     """SIGKILL in the middle of it: the next worker finishes it, and nothing stays withheld."""
-    traffic = Traffic(52, 3_000, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
+    traffic = Traffic(52, 1_500, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
     rig = make_rig()
     rig.opik.load(traffic)

@@ -127,12 +127,3 @@ def test_a_failed_step_halts_where_the_contract_says(judged: dict[str, Judged], 
     assert (step.action is Action.HALT) == (step.verdict is VerdictLevel.FAIL)
     if step.verdict is VerdictLevel.FAIL:
         assert step.halt_at_percent == (0 if step.deciding.milestone is Milestone.PRE_RAMP else at)
-
-
-def test_pc5_fr2_which_step_fires_which_gate() -> None:
-    ramp, full = Milestone.PRE_RAMP, Milestone.PRE_FULL
-    assert milestones(0, 5) == (ramp,)
-    assert milestones(5, 25) == ()
-    assert milestones(25, 100) == (full,)
-    assert milestones(0, 100) == (ramp, full)
-    assert milestones(0, 0) == milestones(100, 100) == ()
