@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.console import Failure
 from schemas.publish.contracts import schema
-from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until, vanished
+from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until
 
 SEED = {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
 TOKEN = "s3cret"
@@ -131,17 +131,6 @@ def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restore
     assert ": refused: " in ran.stdout.splitlines()[-1]
     as_json = restored.refresh("--json")
     assert (as_json.exit_code, json.loads(as_json.stdout)["outcome"]) == (1, "refused")
-
-
-def test_files_that_vanish_do_not_switch_off_the_judges(restored: Served) -> None:
-    """A volume that is gone is no registry without safety judges."""
-    before = restored.ask(ASKED)[1]
-    for empty in (False, True):
-        with vanished(restored.folder):
-            if empty:
-                (restored.folder / "configs").mkdir()
-            assert restored.ask("/refresh", "POST")[0] == 422
-            assert restored.ask(ASKED)[1] == before
 
 
 def test_sighup_reads_the_files_again(restored: Served) -> None:

@@ -106,22 +106,6 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-@contextmanager
-def vanished(folder: Path) -> Iterator[None]:
-    """Its files lie elsewhere meanwhile. They are back in any case: the next test reads them too."""
-    away = folder / "away"
-    away.mkdir()
-    for name in FOLDERS:
-        (folder / name).rename(away / name)
-    try:
-        yield
-    finally:
-        for name in FOLDERS:
-            shutil.rmtree(folder / name, ignore_errors=True)
-            (away / name).rename(folder / name)
-        away.rmdir()
-
-
 def until(held: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
