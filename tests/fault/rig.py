@@ -114,7 +114,7 @@ class Rig(Held):
         """From here on, what is being sent is sent as fast as it goes."""
         self._hurry.set()
 
-    def wait(self, what: str, condition: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:
+    def wait(self, what: str, condition: Callable[[], bool], seconds: float = 60.0, every: float = 0.2) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:
