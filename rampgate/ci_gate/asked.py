@@ -1,4 +1,4 @@
-"""Checks what a command that runs a candidate was given: its address, and the registry whose judges score it."""
+"""Reads the registry whose judges score a candidate."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.yaml.suggestions import UnknownVertical
 from rampgate.console import Failure
 from rampgate.settings import Settings
-from schemas.settings import in_the_clear
-
-
-def require_address(url: str) -> None:
-    """Raises Failure where no candidate can answer there, or the address holds a password."""
-    if not url.startswith(("http://", "https://")):
-        raise Failure(f"--candidate: {url!r} is no http:// or https:// address")
-    if "@" in url.split("/")[2]:
-        raise Failure("--candidate: no name or password may stand on a command line: set RAMPGATE_CANDIDATE_KEY")
-
-
-def require_sealed(url: str, settings: Settings) -> None:
-    """Raises Failure where the candidate's key would be sent in the clear to another machine."""
-    if settings.candidate_key is not None and not settings.allow_plaintext and in_the_clear(url):
-        raise Failure("--candidate: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT")
 
 
 def registry_of(settings: Settings, vertical: str | None) -> Registry:

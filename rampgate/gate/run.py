@@ -106,23 +106,22 @@ def gate_run(
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
     from evalcore.gates.baselines import BaselineFile
-    from evalcore.gates.golden import vertical_of
+    from evalcore.gates.golden import pending, vertical_of
     from evalcore.gates.skips import SkippedGate, Skips
     from evalcore.scoring.answers import by_name
     from evalcore.scoring.calls import Spend
     from rampgate.checks.standing import suspended_judges
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
-    from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
+    from rampgate.ci_gate.asked import registry_of
     from rampgate.ci_gate.baselines import read_baselines, write_baselines
     from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
     from rampgate.files import replace_file, writable
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
-    from rampgate.settings import revealed
+    from rampgate.suite.candidates.configured import at_address, require_address
     from rampgate.suite.pull_request.gate import joined, word_of
     from schemas.judges import Enforcement
-    from streams.gates.candidate import CandidateLimits, asking_candidate
     from streams.metrics import gate_decided, scores_given
 
     merging, agent = milestone is Milestone.PRE_MERGE, (agent_id or "", agent_version or commit)
@@ -151,8 +150,7 @@ def gate_run(
         raise Failure(f"--scores {scores}: name a regular file in a folder that exists")
     settings, today = context.settings, context.today
     if candidate is not None:
-        require_address(candidate)
-        require_sealed(candidate, settings)
+        require_address("--candidate", candidate, settings)
     configure_logs("error", "console")
     registry = registry_of(settings, vertical)
     past = read_baselines(baselines, may_be_new=record) if baselines else BaselineFile()
@@ -191,9 +189,8 @@ def gate_run(
             return await gates.run_traced(wanted, gate, str(traces), coverage, scorer)
         if answers is not None:
             return await gates.run(wanted, read, lambda items: answers, scorer)
-        limits = CandidateLimits(candidate_calls, candidate_seconds)
-        async with asking_candidate(str(candidate), revealed(settings.candidate_key), limits) as asking:
-            return await gates.run(wanted, read, asking, scorer)
+        async with at_address(settings, str(candidate), {}, candidate_calls, candidate_seconds) as asked:
+            return await gates.run(wanted, read, partial(pending, candidate=asked), scorer)
 
     async def decided() -> GateRun:
         async with scorer_of(settings) as scorer:
