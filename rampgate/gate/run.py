@@ -290,10 +290,10 @@ def _shifted(pull_request: str | None, registry: Registry, today: date) -> Seque
     from evalcore.gates.overrides import accepted
     from rampgate.overrides import looked_up
 
-    shift, refused = accepted(looked_up(pull_request), registry, today)
+    shifts, refused = accepted(looked_up(pull_request), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    return shift.judges if shift is not None else ()
+    return [judge for shift in shifts for judge in shift["judges"]]
 
 
 def _publish(settings: Settings, outcome: GateRun, agent: tuple[str, str]) -> None:
