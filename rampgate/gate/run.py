@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from evalcore.gates.golden import GoldenSet
     from evalcore.gates.skips import GateSkip, Skips
     from evalcore.registry.registry import Registry
-    from evalcore.scoring.answers import Answer
     from evalcore.scoring.runner import Scorer
     from rampgate.ci_gate.run import GateRun
     from rampgate.settings import Settings
@@ -312,21 +311,10 @@ def score_lines(outcome: GateRun) -> Iterator[bytes]:
     import orjson
 
     from evalcore.gates.golden import category_of
+    from evalcore.scoring.answers import written
 
     for (judge, item), found in zip(outcome.scored.assignments, outcome.scored.judgements, strict=True):
         about = {"judge_version": judge.version, "category": category_of(item.source)}
-        for name, answer in ((None, found.answer), *found.dimensions.items()):
-            named = judge.id if name is None else f"{judge.id}.{name}"
-            yield orjson.dumps(
-                {"judge_id": named, "item_id": item.id, "score": _score(answer), **about},
-                option=orjson.OPT_APPEND_NEWLINE,
-            )  # fmt: skip
-
-
-def _score(answer: Answer) -> float | str | None:
-    from evalcore.judges.score_parsing import NOT_APPLICABLE
-    from evalcore.scoring.answers import NotApplicable, Scored
-
-    if isinstance(answer, Scored):
-        return answer.value
-    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
+        for name, answer in found.named(judge.id):
+            line = {"judge_id": name, "item_id": item.id, "score": written(answer), **about}
+            yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -28,12 +28,12 @@ from evalcore.inversion.check import (
 from evalcore.inversion.reference import People, people
 from evalcore.registry.files import AGREEMENT, REFERENCE_SET
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.registry.registry import Registry
 from evalcore.stats.correlation import Correlation
+from rampgate.asking import asked_judges, judges_named
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
-from rampgate.checks.stored_outputs import asked_judges
 from rampgate.command import Context, Document
 from rampgate.console import Failure, plain
 from rampgate.input_files import BadFile
@@ -156,13 +156,9 @@ def against_reference(asked: Asked) -> Document:
 
 def _wanted(options: Asked, registry: Registry, said: Mapping[str, People]) -> list[Judge]:
     """The judges in question: who has never been scored by people is a finding as well."""
-    try:
-        named = [registry.judge(name, options.vertical) for name in dict.fromkeys(options.judges)]
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error
-    every = list(registry.all(options.vertical))
-    asking = {judge.id for judge in asked_judges(every)}
-    return named or [judge for judge in every if judge.fires and (judge.id in asking or judge.id in said)]
+    found = judges_named(registry, options.judges, options.vertical)
+    asked = {judge.id for judge in asked_judges(found)}
+    return [one for one in found if options.judges or (one.fires and (one.id in said or one.id in asked))]
 
 
 def _stores(options: Asked) -> list[_Store]:

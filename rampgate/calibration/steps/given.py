@@ -10,10 +10,10 @@ from typing import Any
 from evalcore.registry.files import AGREEMENT
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
+from rampgate.asking import asked_judges
 from rampgate.calibration.folder import DRAWN, RATINGS, DrawnTurn, Folder, Rating, evaluation_folder
 from rampgate.calibration.opik_turns import OpikTurns
 from rampgate.calibration.queue import PeopleInOpik
-from rampgate.checks.stored_outputs import asked_judges
 from rampgate.command import Context
 from rampgate.input_files import read
 from rampgate.settings import Settings
