@@ -52,7 +52,6 @@ def gate_plan(
     from dataclasses import asdict
 
     from evalcore.gates.overrides import accepted, excepted, plan
-    from rampgate.ci_gate.asked import registry_of
     from rampgate.ci_gate.changes import changes, exceptions_added, table_at
     from rampgate.overrides import append_merge, looked_up
     from rampgate.registry.rule_history import commit_of
@@ -71,7 +70,7 @@ def gate_plan(
     added, refused = excepted(exceptions_added(Path(), configs, base, head), pull) if pull else ([], [])
     refused += made.wrong
     if audit is not None:
-        shifts, wrong = accepted(pull, registry_of(context.settings, None), today)
+        shifts, wrong = accepted(pull, context.judging(None), today)
         refused += wrong
         skips = [skip | definition for skip in made.skipped]
         overrides = {"gate_skip": skips, "baseline_shift": shifts, "enforcement": added}

@@ -112,7 +112,6 @@ def gate_run(
     from rampgate.checks.standing import suspended_judges
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
-    from rampgate.ci_gate.asked import registry_of
     from rampgate.ci_gate.baselines import read_baselines, write_baselines
     from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
     from rampgate.files import replace_file, writable
@@ -151,7 +150,7 @@ def gate_run(
     if candidate is not None:
         require_address("--candidate", candidate, settings)
     configure_logs("error", "console")
-    registry = registry_of(settings, vertical)
+    registry = context.judging(vertical)
     past = read_baselines(baselines, may_be_new=record) if baselines else BaselineFile()
     golden = read_dataset(dataset, *_version(dataset_version)) if dataset else None
     answers = read_outputs(outputs) if outputs else None

@@ -21,7 +21,6 @@ from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import Spend
 from rampgate.asking import NO_MODEL
-from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
 from rampgate.command import Context, Document
 from rampgate.console import Failure, run
@@ -69,7 +68,7 @@ def optimise_prompt(options: Options) -> Document:
     if settings.model_url is None:
         raise Failure(NO_MODEL)
     configure_logs("error", "console")
-    registry = registry_of(settings, options.vertical)
+    registry = options.context.judging(options.vertical)
     unknown = [name for name in options.category if name not in registry.category_files]
     if unknown:
         raise Failure(f"--category: the manifest has no {unknown[0]!r}; there are {', '.join(registry.category_files)}")
