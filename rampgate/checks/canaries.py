@@ -57,8 +57,7 @@ def canaries(
     from evalcore.canaries.shift import ALPHA
     from rampgate.asking import NO_MODEL, judges_named
     from rampgate.checks.datasets import items_to_judge
-    from rampgate.checks.standing import append_standings
-    from rampgate.checks.standing import publish as publish_standings
+    from rampgate.checks.standing import standings
     from rampgate.console import run
     from rampgate.logs import configure_logs
 
@@ -77,10 +76,8 @@ def canaries(
         raise Failure(f"no judge could be asked: {'; '.join(sorted({one.why for one in results})) or 'there is none'}")
     at = datetime.now(UTC).replace(microsecond=0)
     found = [_record(one, at) for one in results]
-    if context.standing is not None:
-        append_standings(context.standing, found)
-    if publish:
-        publish_standings(settings, found)
+    for store in standings(context, publish=publish):
+        store.add(found)
     fields = {
         "at": at.isoformat(),
         "seed": seed,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.registry.judge import Judge
+from rampgate.command import Context
 from rampgate.console import Failure, run
 from rampgate.files import append_file
 from rampgate.input_files import read
@@ -20,11 +23,53 @@ from schemas.topics import Topics
 from streams.retry import WallClock
 
 TOPIC = "topic"
+T = TypeVar("T")
 
 
-def append_standings(path: Path, records: Sequence[StandingRecord]) -> None:
-    """Add records to a file. Raises Failure."""
-    append_file(path, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
+@dataclass(frozen=True)
+class Standings:
+    """Where records of judges' standing are kept: a file, or without one the topic `judge-standing`."""
+
+    settings: Settings
+    file: Path | None = None
+
+    @cached_property
+    def known(self) -> Suspensions:
+        """All that is there. Raises BadFile, and Failure where the topic can't be read."""
+        if self.file is not None:
+            return known_by_file(self.file) if self.file.exists() else Suspensions()
+        from streams.gates.judge_standing import known_now
+
+        return self._on_topic(known_now, WallClock())
+
+    def add(self, records: Sequence[StandingRecord]) -> None:
+        """Add records. Raises Failure."""
+        if self.file is not None:
+            append_file(self.file, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
+            return
+        if records:
+            from streams.gates.judge_standing import publish_standings
+
+            self._on_topic(publish_standings, records)
+            sys.stderr.write(f"published on {self._topic}\n")
+
+    @property
+    def _topic(self) -> str:
+        return Topics(self.settings.topic_prefix)["judge-standing"]
+
+    def _on_topic(self, job: Callable[..., Coroutine[Any, Any, T]], *about: object) -> T:
+        from rampgate.wiring import make_access
+
+        try:
+            return run(partial(job, make_access(self.settings), self._topic, *about))
+        except Unavailable as error:
+            raise Failure(f"the results are not published: {error}") from error
+
+
+def standings(context: Context, *, publish: bool) -> list[Standings]:
+    """Where a check keeps what it found, by its options: the file of --standing, the topic of --publish."""
+    files = [context.standing] if context.standing is not None else []
+    return [Standings(context.settings, file) for file in [*files, *([None] if publish else [])]]
 
 
 def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge], today: date) -> dict[str, str]:
@@ -55,28 +100,3 @@ def known_by_file(path: Path) -> Suspensions:
     for _, record in read(path, StandingRecord):
         known.add(record)
     return known
-
-
-def known_by_topic(settings: Settings) -> Suspensions:
-    """All that the topic of judges' standing has. Raises Failure where it can't be read."""
-    from rampgate.wiring import make_access
-    from streams.gates.judge_standing import known_now
-
-    topic = Topics(settings.topic_prefix)["judge-standing"]
-    try:
-        return run(partial(known_now, make_access(settings), topic, WallClock()))
-    except Unavailable as error:
-        raise Failure(f"the results are not published: {error}") from error
-
-
-def publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
-    """Write records to the topic of judges' standing. Raises Failure."""
-    from rampgate.wiring import make_access
-    from streams.gates.judge_standing import publish_standings
-
-    topic = Topics(settings.topic_prefix)["judge-standing"]
-    try:
-        run(partial(publish_standings, make_access(settings), topic, records))
-    except Unavailable as error:
-        raise Failure(f"the results are not published: {error}") from error
-    sys.stderr.write(f"published on {topic}\n")

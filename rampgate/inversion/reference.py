@@ -33,7 +33,7 @@ from evalcore.stats.correlation import Correlation
 from rampgate.asking import asked_judges, judges_named
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
-from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
+from rampgate.checks.standing import standings
 from rampgate.command import Context, Document
 from rampgate.console import Failure, plain
 from rampgate.input_files import BadFile
@@ -42,7 +42,6 @@ from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_o
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
-from rampgate.settings import Settings
 from schemas.checks.standing import CheckedFor, StandingRecord
 from streams.metrics import INVERSION_DAYS
 
@@ -94,21 +93,6 @@ class Held:
         }
 
 
-@dataclass(frozen=True)
-class _Store:
-    """Where records are kept: what it knows, and how more are added."""
-
-    known: Suspensions
-    file: Path | None
-
-    def add(self, settings: Settings, records: Sequence[StandingRecord]) -> None:
-        new = [one for one in records if self.known.decided(one) is None]
-        if self.file is not None:
-            append_standings(self.file, new)
-        elif new:
-            publish(settings, new)
-
-
 def against_reference(asked: Asked) -> Document:
     """The answer of the command: exit code 1 also where a judge is overdue. Raises Failure."""
     configure_logs("error", "console")
@@ -125,17 +109,18 @@ def against_reference(asked: Asked) -> Document:
     if others:
         sys.stderr.write(f"{others} ratings of the set are of no judge (an item is JUDGE/TURN), or labels: left out\n")
     judges = _wanted(asked, registry, said)
-    stores = _stores(asked)
+    stores = standings(asked.context, publish=asked.publish)
+    known = [store.known for store in reversed(stores)]  # the topic's word counts before a file's
     at = asked.context.time
-    kept = {judge.id: _kept(stores, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
+    kept = {judge.id: _kept(known, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
     scores, weights = _scores(asked, judges, said, kept, folder)
     found = [
-        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at, vertical)
+        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), known, at, vertical)
         for judge in judges
     ]  # fmt: skip
     records = [one.record for one in found if one.record is not None]
     for store in stores:
-        store.add(settings, records)
+        store.add([one for one in records if store.known.decided(one) is None])
     if records and not stores:
         sys.stderr.write("what was found is not kept: --publish, or --standing FILE, so that it is decided once\n")
     paired = {one.judge.id: one.pairs for one in found if one.pairs is not None}
@@ -161,14 +146,6 @@ def _wanted(options: Asked, registry: Registry, said: Mapping[str, People]) -> l
     return [one for one in found if options.judges or (one.fires and (one.id in said or one.id in asked))]
 
 
-def _stores(options: Asked) -> list[_Store]:
-    """Where records are kept, by the options. Raises BadFile, and Failure where the topic can't be read."""
-    stores = [_Store(known_by_topic(options.context.settings), None)] if options.publish else []
-    if (file := options.context.standing) is not None:
-        stores.append(_Store(known_by_file(file) if file.exists() else Suspensions(), file))
-    return stores
-
-
 def _record(judge: Judge, of: People, at: datetime, found: Standing | None = None) -> StandingRecord:
     return StandingRecord(
         event_id=str(uuid.uuid4()), judge_id=judge.id, judge_version=judge.version, model=judge.rule.model,
@@ -177,8 +154,8 @@ def _record(judge: Judge, of: People, at: datetime, found: Standing | None = Non
     )  # fmt: skip
 
 
-def _kept(stores: Sequence[_Store], record: StandingRecord) -> StandingRecord | None:
-    return next((before for one in stores if (before := one.known.decided(record)) is not None), None)
+def _kept(known: Sequence[Suspensions], record: StandingRecord) -> StandingRecord | None:
+    return next((before for one in known if (before := one.decided(record)) is not None), None)
 
 
 def _scores(
@@ -216,7 +193,7 @@ def _held(
     scores: Scores,
     weights: Mapping[str, Mapping[str, float]],
     kept: StandingRecord | None,
-    stores: Sequence[_Store],
+    known: Sequence[Suspensions],
     at: datetime,
     vertical: str,
 ) -> Held:
@@ -224,7 +201,7 @@ def _held(
     pairs = of.beside(own, judge.version, weights) if of is not None and own else None
     found = standing(judge.id, correlated(pairs) if pairs is not None else Correlation(0))
     record = kept
-    before = [one for store in stores if (one := store.known.last_held(judge.id, judge.version, vertical))]
+    before = [last for one in known if (last := one.last_held(judge.id, judge.version, vertical))]
     last = max(before, key=lambda one: one.at, default=None)
     if of is None and last is not None:
         day, told = last.at.date().isoformat(), last.message or last.verdict
