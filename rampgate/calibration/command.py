@@ -70,7 +70,8 @@ def jade(
 
     cuts = cuts_of(acceptable or ())
     if file is None:
-        from rampgate.calibration.cycle import Options, calibrate_vertical
+        from rampgate.calibration.cycle import calibrate_vertical
+        from rampgate.calibration.steps.given import Options
 
         if vertical is None:
             raise Failure("give a file of scores, or --vertical: whose round it is")

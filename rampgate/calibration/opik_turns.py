@@ -25,13 +25,12 @@ from rampgate.export.lines import said
 from rampgate.opik_reading import opened
 from rampgate.progress import progress
 from rampgate.settings import Settings
-from rampgate.wiring import make_access
+from rampgate.wiring import producing
 from schemas.answers import TurnView
 from schemas.calibration_cycle import Window
 from schemas.judges import judge_id
 from schemas.topics import Topics
 from schemas.verticals import Vertical
-from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces, facts_of
 from streams.queries.audit import Audit
 from streams.queries.turn_pages import turn_pages
@@ -103,15 +102,12 @@ class OpikTurns:
                     if trace is not None and facts is not None and facts.response_id == item:
                         views[item] = joined(item, Turn(), self.owner.project, trace)
                     shown.advance(1)
-            producer, clock = Producer(make_access(self.settings)), WallClock()
             topic = Topics(self.settings.topic_prefix, self.settings.audit_topic).audit
-            try:
+            async with producing(self.settings) as producer:
                 await record(
-                    Audit(producer, topic, clock), [*views],
+                    Audit(producer, topic, WallClock()), [*views],
                     caller=f"cli:{user()}", vertical=self.owner.name, query=dict(query),
                 )  # fmt: skip
-            finally:
-                await producer.close()
 
         if traces:
             self._with_opik(read)

@@ -21,20 +21,35 @@ from schemas.calibration_cycle import PeoplesQueue, State
 
 
 @dataclass(frozen=True)
-class Given:
-    """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
-    none did."""
+class Options:
+    """The options of a round. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins; None
+    stands for those that it has."""
 
     context: Context
     vertical: str
-    folder: Folder
+    round: str | None
     turns: Path | None
     sheets: tuple[Path, ...]
     empty_sheet: Path | None
     outputs: Path | None
+    acceptable: Mapping[str, float]
+    ticket: str | None
+    report: str | None
+    size: int | None
+    runs: int | None
     write: bool
-    reported: str = ""
+    since: str | None = None
+    until: str | None = None
     queue: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Options):
+    """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
+    none did."""
+
+    folder: Folder
+    reported: str = ""
     in_queue: dict[str, list[Rating]] = field(default_factory=dict)
     """What people said in a queue, once it was read."""
 
