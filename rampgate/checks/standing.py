@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
@@ -23,7 +22,6 @@ from schemas.topics import Topics
 from streams.retry import WallClock
 
 TOPIC = "topic"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,34 +34,16 @@ class Standings:
     @cached_property
     def known(self) -> Suspensions:
         """All that is there. Raises BadFile, and Failure where the topic can't be read."""
-        if self.file is not None:
-            return known_by_file(self.file) if self.file.exists() else Suspensions()
-        from streams.gates.judge_standing import known_now
-
-        return self._on_topic(known_now, WallClock())
+        if self.file is None:
+            return known_by_topic(self.settings)
+        return known_by_file(self.file) if self.file.exists() else Suspensions()
 
     def add(self, records: Sequence[StandingRecord]) -> None:
         """Add records. Raises Failure."""
         if self.file is not None:
             append_file(self.file, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
-            return
-        if records:
-            from streams.gates.judge_standing import publish_standings
-
-            self._on_topic(publish_standings, records)
-            sys.stderr.write(f"published on {self._topic}\n")
-
-    @property
-    def _topic(self) -> str:
-        return Topics(self.settings.topic_prefix)["judge-standing"]
-
-    def _on_topic(self, job: Callable[..., Coroutine[Any, Any, T]], *about: object) -> T:
-        from rampgate.wiring import make_access
-
-        try:
-            return run(partial(job, make_access(self.settings), self._topic, *about))
-        except Unavailable as error:
-            raise Failure(f"the results are not published: {error}") from error
+        elif records:
+            publish(self.settings, records)
 
 
 def standings(context: Context, *, publish: bool) -> list[Standings]:
@@ -100,3 +80,28 @@ def known_by_file(path: Path) -> Suspensions:
     for _, record in read(path, StandingRecord):
         known.add(record)
     return known
+
+
+def known_by_topic(settings: Settings) -> Suspensions:
+    """All that the topic of judges' standing has. Raises Failure where it can't be read."""
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import known_now
+
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    try:
+        return run(partial(known_now, make_access(settings), topic, WallClock()))
+    except Unavailable as error:
+        raise Failure(f"the results are not published: {error}") from error
+
+
+def publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
+    """Write records to the topic of judges' standing. Raises Failure."""
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import publish_standings
+
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    try:
+        run(partial(publish_standings, make_access(settings), topic, records))
+    except Unavailable as error:
+        raise Failure(f"the results are not published: {error}") from error
+    sys.stderr.write(f"published on {topic}\n")

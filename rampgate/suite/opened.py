@@ -10,9 +10,9 @@ from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
-from rampgate.command import Context
 from rampgate.console import Failure
 from rampgate.settings import Settings
+from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
 from rampgate.suite.scoring import Rubric
@@ -52,13 +52,14 @@ def open_suite(
 ) -> Opened:
     """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
     taken from. Raises Failure."""
-    context = Context.of(configs=configs)
-    settings = context.settings
+    settings = load_settings({"configs": configs})
     suite = suite_in(settings, path, proposed)
     asked = suite.file.judges or suite.file.pairwise
     registry = None
     if asked and judged:
-        registry = context.judging(suite.file.vertical)
+        from rampgate.command import Context
+
+        registry = Context.of(configs=settings.configs).judging(suite.file.vertical)
     judges = _judges(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = path.parent / FOLDER
