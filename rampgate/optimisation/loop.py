@@ -152,9 +152,8 @@ def _failing(work: Work, made: Run) -> list[Failing]:
         for judge in made.targets.get(category, ()):
             said, wanted = work.said.get((judge.id, item)), float(judge.thresholds[AT])
             if isinstance(said, Scored) and said.value < wanted:
-                low, high = judge.score_range
                 scores[judge.id] = (said.value, wanted)
-                shares.append((said.value - low) / (high - low))
+                shares.append(judge.share(said.value))
         if scores and output is not None:
             found.append(Failing(item, category, row.get("input"), output, scores, min(shares)))
     return found
