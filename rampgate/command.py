@@ -142,6 +142,17 @@ class Context:
             raise Failure(f"{result.errors[0]}; `rampgate rules validate` shows all findings")
         return registry
 
+    def judging(self, vertical: str | None) -> Registry:
+        """The registry whose judges score a candidate of the vertical. Raises Failure where validation found an error,
+        there is no manifest, or the vertical is not registered."""
+        from rampgate.registry.view import require_vertical
+
+        if "dataset" not in self.registry.manifest:
+            raise Failure(f"{self.settings.configs}: there is no evaluation manifest")
+        if vertical is not None:
+            require_vertical(vertical, self.registry.verticals)
+        return self.registry
+
     @cached_property
     def readable(self) -> tuple[RegistryFiles, Registry]:
         """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -173,6 +175,16 @@ def make_access(settings: Settings) -> KafkaAccess:
         security.secret() if sasl else None,
         str(security.ca_file) if security.ca_file else None,
     )
+
+
+@asynccontextmanager
+async def producing(settings: Settings) -> AsyncIterator[Producer]:
+    """Yields a producer of a command, which needs no other part."""
+    producer = Producer(make_access(settings))
+    try:
+        yield producer
+    finally:
+        await producer.close()
 
 
 def make_parts(settings: Settings, *, registry: bool = True) -> Parts:

@@ -55,10 +55,9 @@ def canaries(
     """
     from evalcore.canaries.check import CLASSES, asked
     from evalcore.canaries.shift import ALPHA
-    from rampgate.asking import NO_MODEL
+    from rampgate.asking import NO_MODEL, judges_named
     from rampgate.checks.datasets import items_to_judge
-    from rampgate.checks.standing import append_standings
-    from rampgate.checks.standing import publish as publish_standings
+    from rampgate.checks.standing import standings
     from rampgate.console import run
     from rampgate.logs import configure_logs
 
@@ -68,7 +67,7 @@ def canaries(
     configure_logs("error", "console")
     registry = context.registry
     file = read_file(settings.configs, registry)
-    wanted = _judges(registry, judge or ())
+    wanted = [one for one in judges_named(registry, judge or ()) if judge or one.fires]
     judges = asked(wanted)
     seed = seed or context.today.isoformat()
     turns = items_to_judge(dataset, registry, seed, items)
@@ -77,10 +76,8 @@ def canaries(
         raise Failure(f"no judge could be asked: {'; '.join(sorted({one.why for one in results})) or 'there is none'}")
     at = datetime.now(UTC).replace(microsecond=0)
     found = [_record(one, at) for one in results]
-    if context.standing is not None:
-        append_standings(context.standing, found)
-    if publish:
-        publish_standings(settings, found)
+    for store in standings(context, publish=publish):
+        store.add(found)
     fields = {
         "at": at.isoformat(),
         "seed": seed,
@@ -135,14 +132,3 @@ async def _asked(
             model.spend.expected = questions
 
         return await check(ask, judges, items, file, seed, repeats, expect), model.source(judges)
-
-
-def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
-    from evalcore.registry.registry import UnknownJudge
-
-    if not names:
-        return [judge for judge in registry.all() if judge.fires]
-    try:
-        return [registry.judge(name) for name in dict.fromkeys(names)]
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error

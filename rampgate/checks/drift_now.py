@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
-from rampgate.asking import NO_MODEL
+from evalcore.registry.registry import Registry
+from rampgate.asking import NO_MODEL, asked_judges, judges_named
 from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.drift_scores import compared, found
 from rampgate.checks.stored_outputs import (
     Stored,
-    asked_judges,
     baseline_file,
     changed_judges,
     columns,
@@ -61,11 +60,7 @@ class Asked(NamedTuple):
         registry = self.context.registry
         if self.vertical is not None:
             require_vertical(self.vertical, registry.verticals)
-        try:
-            named = [registry.judge(name, self.vertical) for name in dict.fromkeys(self.judges)]
-        except UnknownJudge as error:
-            raise Failure(f"--judge: {error}") from error
-        return asked_judges(named or list(registry.all(self.vertical)))
+        return asked_judges(judges_named(registry, self.judges, self.vertical))
 
 
 def compare_now(asked: Asked) -> Document:

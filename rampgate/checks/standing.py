@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from evalcore.registry.judge import Judge
+from rampgate.command import Context
 from rampgate.console import Failure, run
 from rampgate.files import append_file
 from rampgate.input_files import read
@@ -22,9 +24,32 @@ from streams.retry import WallClock
 TOPIC = "topic"
 
 
-def append_standings(path: Path, records: Sequence[StandingRecord]) -> None:
-    """Add records to a file. Raises Failure."""
-    append_file(path, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
+@dataclass(frozen=True)
+class Standings:
+    """Where records of judges' standing are kept: a file, or without one the topic `judge-standing`."""
+
+    settings: Settings
+    file: Path | None = None
+
+    @cached_property
+    def known(self) -> Suspensions:
+        """All that is there. Raises BadFile, and Failure where the topic can't be read."""
+        if self.file is None:
+            return known_by_topic(self.settings)
+        return known_by_file(self.file) if self.file.exists() else Suspensions()
+
+    def add(self, records: Sequence[StandingRecord]) -> None:
+        """Add records. Raises Failure."""
+        if self.file is not None:
+            append_file(self.file, "".join(f"{one.model_dump_json()}\n" for one in records).encode())
+        elif records:
+            publish(self.settings, records)
+
+
+def standings(context: Context, *, publish: bool) -> list[Standings]:
+    """Where a check keeps what it found, by its options: the file of --standing, the topic of --publish."""
+    files = [context.standing] if context.standing is not None else []
+    return [Standings(context.settings, file) for file in [*files, *([None] if publish else [])]]
 
 
 def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge], today: date) -> dict[str, str]:

@@ -63,7 +63,6 @@ COMMANDS: Final = {
     "calibrate jade": Entry("rampgate.calibration.command:jade", "Floors by what people accept; a whole round."),
     "calibrate production": Entry("rampgate.calibration.command:production", "Floors by production's scores."),
     "calibrate seed": Entry("rampgate.calibration.command:seed", "A threshold for a judge's first 90 days."),
-    "calibrate diff": Entry("rampgate.calibration.command:diff", "What changed between two rounds."),
     "optimize": Entry(
         "rampgate.commands.optimize:optimize", "Propose prompts for categories below their threshold.", EVALS
     ),
@@ -90,6 +89,7 @@ COMMANDS: Final = {
 GONE: Final = {
     "datasets list": "`rampgate datasets`",
     "datasets show": "`rampgate datasets NAME`",
+    "calibrate diff": "the later round's report, which has what changed since the one before",
     "suite prune": "RAMPGATE_SUITE_KEEP_DAYS: a store in a file forgets by itself",
     "traces list": "`rampgate traces`",
     "traces show": "`rampgate traces TRACE_ID`",

@@ -55,9 +55,9 @@ def open_suite(
     asked = suite.file.judges or suite.file.pairwise
     registry = None
     if asked and judged:
-        from rampgate.ci_gate.asked import registry_of
+        from rampgate.command import Context
 
-        registry = registry_of(settings, suite.file.vertical)
+        registry = Context.of(configs=settings.configs).judging(suite.file.vertical)
     judges = _judges(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = path.parent / FOLDER

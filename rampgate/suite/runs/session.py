@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import CandidateAnswer
+from evalcore.gates.golden import Candidate, CandidateAnswer
 from evalcore.registry.judge import Judge
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
@@ -19,7 +19,6 @@ from evalcore.scoring.runner import Scorer
 from rampgate.progress import Progress, progress
 from rampgate.settings import Settings
 from rampgate.store.sealed import Kept, SealedStore
-from rampgate.suite.candidates.configured import Asking as Candidate
 from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.generation import (
     LARGEST_ANSWER,

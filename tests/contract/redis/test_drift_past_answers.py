@@ -13,8 +13,8 @@ import pytest
 from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.scoring.assignments import assign, task_of
+from rampgate.asking import asked_judges
 from rampgate.checks.datasets import items_to_judge
-from rampgate.checks.stored_outputs import asked_judges
 from rampgate.command import read_registry, read_tree
 from rampgate.judging import call_limits
 from rampgate.settings import Settings
