@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from tempfile import TemporaryFile
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +13,7 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
-from tests.fork_server import Forked
+from tests.fork_server import ran
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,8 @@ class Ran:
 
 
 def in_process_of_its_own(environment: dict[str, str], *arguments: str, module: str = "rampgate") -> Ran:
-    with TemporaryFile() as out, TemporaryFile() as err:
-        ran = Forked(arguments, environment, out, err, module=module)
-        try:
-            code = ran.wait(90)
-        finally:
-            ran.kill()
-        out.seek(0)
-        err.seek(0)
-        return Ran(code, out.read(), err.read().decode())
+    done = ran(*arguments, module=module, environment=environment, seconds=90)
+    return Ran(done.returncode, done.stdout.encode(), done.stderr)
 
 
 def letters_in_this_process(environment: dict[str, str], *arguments: str) -> Ran:
