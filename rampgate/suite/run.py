@@ -38,23 +38,13 @@ from rampgate.suite.runs.confirmation import (
 )
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of
 from rampgate.suite.runs.session import Session
-from rampgate.suite.runs.stored import MAIN, PASSED
+from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite
 from schemas.checks.suite_again import Side
 
 if TYPE_CHECKING:
     from rampgate.suite.runs.pairs import JudgePairs
-
-
-class Ran(Document):
-    """The document of a run. For its report: the score that decides, and the texts of stored traces."""
-
-    def __init__(
-        self, fields: Mapping[str, Any], score: str, scale: tuple[float, float], traces: Mapping[str, str]
-    ) -> None:
-        super().__init__(fields, 0 if fields["verdict"] in PASSED and fields["again"] is None else 1)
-        self.score, self.scale, self.traces = score, scale, traces
 
 
 @dataclass(frozen=True)

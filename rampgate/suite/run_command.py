@@ -80,8 +80,9 @@ def run(
     from rampgate.files import writable
     from rampgate.suite.opened import open_suite
     from rampgate.suite.report.canary import write_plan
+    from rampgate.suite.report.run import Ran
     from rampgate.suite.report.traces import stored_traces
-    from rampgate.suite.run import Ran, Running
+    from rampgate.suite.run import Running
     from rampgate.suite.runs.confirmation import request_file
     from rampgate.suite.runs.run_document import score_of
     from rampgate.suite.runs.stored import check_label

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from rampgate.command import Document
 from rampgate.report.model import Report, Section, Value
 from rampgate.suite.report.comparison import Told, comparison_report
 from rampgate.suite.report.outcome import HEADS, answers_of, cases_of, cost_of, stopped, warnings
-
-if TYPE_CHECKING:
-    from rampgate.command import Document
+from rampgate.suite.runs.stored import PASSED
 
 NO_COST = "unknown, since no earlier run says what calls cost"
 
 
+class Ran(Document):
+    """The document of a run. For its report: the score that decides, and the texts of stored traces."""
+
+    def __init__(
+        self, fields: Mapping[str, Any], score: str, scale: tuple[float, float], traces: Mapping[str, str]
+    ) -> None:
+        super().__init__(fields, 0 if fields["verdict"] in PASSED and fields["again"] is None else 1)
+        self.score, self.scale, self.traces = score, scale, traces
+
+
 def run_report(told: Document) -> Report:
     """The report of what the command did: a run alone has a verdict, and a file of answers its hash."""
-    from rampgate.suite.run import Ran
-
     name = f"Suite {told['suite']}, {told['set']} set"
     if isinstance(told, Ran):
         if told["comparison"] is not None:
