@@ -130,7 +130,10 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     if record is None or record.value is None:
         return None
     try:
-        content = loads(record.value)
+        try:
+            content = orjson.loads(record.value)
+        except orjson.JSONDecodeError:
+            content = loads(record.value)  # half a surrogate pair is in it
         metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
         turn = turn_hash(content["response_id"], names_of(metadata["agent_id"], metadata["agent_version"]))
