@@ -145,7 +145,7 @@ CarryOut = Callable[[PendingResponse, Step, Ours], Awaitable[bool]]
 sent whether the worker may still act."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RegressionWatch:
     """Each worker has one; the open breaches are in Redis, and one worker looks at a time. `every`: seconds between
     looks. `observe` gets each breach that begins or ends."""

@@ -87,7 +87,7 @@ class SampledTrace:
     digest: bytes
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PooledTraces:
     """Draws traces from the pools of an agent, and reads them back from their topic and Opik. Raises Unavailable."""
 
@@ -213,7 +213,7 @@ def _input_key(trace: bytes) -> Key:
     return PRODUCTION_INPUT.key(trace.hex())
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
