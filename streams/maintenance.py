@@ -39,7 +39,7 @@ COLLECT_EVERY = 10
 """Seconds between collections of garbage, where the collector is off."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Maintenance:
     """Runs jobs at intervals and waits for parts that are unavailable. `observe` gets the report of each step.
 

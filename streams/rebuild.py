@@ -64,7 +64,7 @@ _decode = msgspec.json.Decoder(Adoption).decode
 _decode_read_again = msgspec.json.Decoder(ReadAgain).decode
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Rebuild:
     """Adopts once after each loss. `hold` is what all steps of this worker obey: while this or another worker adopts
     what Opik holds, or reads settled records again, scores of older traces are not written. Else they would be written

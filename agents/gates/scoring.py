@@ -25,7 +25,7 @@ EVENT_SECONDS = 0.0002
 """Kept for sending an event, of the time that judges have."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class JudgeScoring:
     """Scores with the judges' model. A judge's filter, sub-agents and sampling rate choose its items; others get no
     answer. Without a scorer what a model would have to say is missing, so that every gate fails closed and says why.

@@ -103,7 +103,7 @@ class Todo:
     lacks: str = ""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LiveJudging:
     """Judges batches of records. `whole` reads a trace from Opik by its id; `left`: verticals that Opik itself
     judges."""

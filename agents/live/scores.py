@@ -93,7 +93,7 @@ def keep(
     kind = orjson.dumps([judge.id, judge.version, vertical if isinstance(vertical, str) else None, agent, version])
     index = change.pools.setdefault(LIVE_SCORE_INDEX.key(hour), Pool(expires, KINDS))
     index.members[kind] = since
-    pool = change.pools.setdefault(_pool_key(hour, kind), Pool(expires, POOL))
+    pool = change.pools.setdefault(LIVE_SCORE_POOL.key(hour, kind.decode()), Pool(expires, POOL))
     value = answer.value if isinstance(answer, Scored) else math.nan
     member = _SCORE_LAYOUT.pack(trace, value)
     if judge.safety and value < judge.floor:
@@ -114,7 +114,7 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
     hours = range((now - window) // HOUR + 1, now // HOUR + 1)
     kinds = await store.pools([LIVE_SCORE_INDEX.key(hour) for hour in hours])
     keys = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
-    pools = await store.pools([_pool_key(hour, kind) for kind, hour in keys])
+    pools = await store.pools([LIVE_SCORE_POOL.key(hour, kind.decode()) for kind, hour in keys])
     by_key: dict[tuple[str, str | None, str, str], tuple[Judge, list[list[bytes]]]] = {}
     for (kind, _), pool in zip(keys, pools, strict=True):
         name, judge_version, vertical, agent, version = orjson.loads(kind)
@@ -155,10 +155,6 @@ def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, _Kept]:
 
 
 _NONE = _Kept(math.nan)
-
-
-def _pool_key(hour: int, kind: bytes) -> str:
-    return LIVE_SCORE_POOL.key(hour, kind.decode())
 
 
 def _number(trace: bytes) -> int:

@@ -29,7 +29,7 @@ GIVEN_UP_AFTER_MS = 86_400_000
 """A verdict that could not be delivered for so long is given up."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OperatorNews:
     """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
     where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was

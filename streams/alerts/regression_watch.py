@@ -134,12 +134,8 @@ def _breach(held: dict[str, Any]) -> Breach:
 
 def _pending(held: dict[str, Any]) -> PendingResponse:
     response = held["response"]
-    response = Response(_breach(response["breach"]), Event(response["event"]), _steps(response["steps"]))
-    return PendingResponse(response, _steps(held["left"]), held["began"], held["since"])
-
-
-def _steps(names: list[str]) -> tuple[Step, ...]:
-    return tuple(Step(name) for name in names)
+    response = Response(_breach(response["breach"]), Event(response["event"]), tuple(map(Step, response["steps"])))
+    return PendingResponse(response, tuple(map(Step, held["left"])), held["began"], held["since"])
 
 
 Ours = Callable[[], Awaitable[bool]]
@@ -149,7 +145,7 @@ CarryOut = Callable[[PendingResponse, Step, Ours], Awaitable[bool]]
 sent whether the worker may still act."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RegressionWatch:
     """Each worker has one; the open breaches are in Redis, and one worker looks at a time. `every`: seconds between
     looks. `observe` gets each breach that begins or ends."""

@@ -19,7 +19,7 @@ from streams.alerts.triage_log import TriageLog
 log = structlog.get_logger(__name__)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TriageReminders:
     """Each worker has one. What was reminded of is in the item, so that neither a restart nor an emptied Redis repeats
     it; only a death between Slack's answer and the note does. `every`: seconds between looks. `observe` gets all items

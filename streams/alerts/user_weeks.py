@@ -81,7 +81,7 @@ class Seen:
     behind: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class UserWeeks:
     """Each worker has one, and one of them looks at a time. `late`: how long after its turns a signal may come;
     `every`: seconds between looks."""

@@ -37,7 +37,7 @@ class ReplayResult:
     refusals: list[tuple[StoredDeadLetter, Status]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Replay:
     """One run. `partitions`: number of partitions of each topic that exists. `rate`: records a second, 0 for no limit.
 

@@ -30,7 +30,7 @@ class Status(NamedTuple):
     why: str = ""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DeadLetterStates:
     """Asks the replay ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
 

@@ -29,7 +29,7 @@ STALE_MS = 10_000
 """A shard whose last poll is older than this may hold unpublished records."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShardReader:
     """Publishes one shard. `gap` is told of places that are lost: (stream, shard, reason, from ms, sequence). `idle`:
     seconds between polls. `polled_at`: when the last page that was published was asked for (ms).

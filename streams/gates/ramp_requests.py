@@ -75,7 +75,7 @@ class Decision:
     claimed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RampRequests:
     """`submit` takes a batch and returns at once; `fatal` is told what must stop the worker, `decided` each verdict
     that this worker published. `now` tells the time (ms) when deciding begins, and raises Unavailable while it can't be

@@ -87,7 +87,7 @@ class SampledTrace:
     digest: bytes
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PooledTraces:
     """Draws traces from the pools of an agent, and reads them back from their topic and Opik. Raises Unavailable."""
 
@@ -130,7 +130,10 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     if record is None or record.value is None:
         return None
     try:
-        content = loads(record.value)
+        try:
+            content = orjson.loads(record.value)
+        except orjson.JSONDecodeError:
+            content = loads(record.value)  # half a surrogate pair is in it
         metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
         turn = turn_hash(content["response_id"], names_of(metadata["agent_id"], metadata["agent_version"]))
@@ -210,7 +213,7 @@ def _input_key(trace: bytes) -> Key:
     return PRODUCTION_INPUT.key(trace.hex())
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 

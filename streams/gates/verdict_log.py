@@ -84,7 +84,7 @@ async def _as_it_is(verdict: Verdict) -> Verdict:
     return verdict
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VerdictLog:
     """Follows the topic from `start` to `close`, and publishes verdicts. `producer` writes where brokers do not
     fence: before Kafka 2.8."""

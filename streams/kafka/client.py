@@ -269,12 +269,10 @@ class JudgeScoresTopic:
         then, and come again with the rest."""
         left = iter(events)
         while some := list(islice(left, SCORES_AT_ONCE)):
-            await self._producer.send([(self._topic, _key_of(event), orjson.dumps(event), []) for event in some])
+            keys = [(event["trace_id"] or event.get("item_id") or "").encode() for event in some]
+            messages = [(self._topic, key, orjson.dumps(event), ()) for key, event in zip(keys, some, strict=True)]
+            await self._producer.send(messages)
             self._sent(some)
-
-
-def _key_of(event: ScoreEvent) -> bytes:
-    return (event["trace_id"] or event.get("item_id") or "").encode()
 
 
 class KafkaRecords:

@@ -268,7 +268,7 @@ async def cursor_pages(
         after = {"last_retrieved_id": str(page[-1]["id"])}
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OpikScores:
     """The agents' `Scores`: writes feedback scores in batches, each score with its own outcome.
 

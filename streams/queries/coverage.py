@@ -139,7 +139,7 @@ async def coverage(
     return CoverageAnswer(window_seconds=window_seconds, until_ms=now_ms, verticals=rows)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WindowCoverage:
     """The gates' `JoinCoverage`. Of the turns with a user signal or a judged trace, the share with a signal and a
     trace. `state_is_complete` guards the read: half a state shows a rate that no window had."""

@@ -59,7 +59,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Signa
         tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
         return SignalEvent(index, event["response_id"], int(event["marked"]), time, tie=tie)
 
-    validate(FAVOURITES, rows, out.bad, build, out)
+    validate(FAVOURITES, rows, build, out)
     return out
 
 

@@ -349,7 +349,7 @@ async def test_somebody_who_lets_redis_evict_keys_meanwhile_stops_the_worker(
     async def refuse() -> None:
         raise refusal
 
-    monkeypatch.setattr(ours, "_refuse_evicting", refuse)
+    monkeypatch.setattr(ours, "refuse_evicting", refuse)
     await asyncio.wait_for(ours._every(60.0, ours.eviction), 30.0)
     assert worker.reports == [refusal], "told as fatal"
 

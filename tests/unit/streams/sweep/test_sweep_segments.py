@@ -11,7 +11,7 @@ import pytest
 from agents.ports import Unavailable
 from streams.dynamodb.client import Dynamo
 from streams.opik.traces import OpikTraces
-from streams.sweep.log import start
+from streams.sweep.log import SegmentPlace
 from streams.sweep.sweep import Sweep
 from tests.unit.agents.builders import DAY, NOW
 from tests.unit.agents.join.world import World
@@ -33,21 +33,21 @@ def sweep_of(table: Table, world: World) -> Sweep:
 async def test_segments_side_by_side_count_every_item() -> None:
     world = World()
     sweep = sweep_of(Table([[["a", "b", "c"], ["d"]], [["e"], []], [[]]]), world)
-    await asyncio.gather(*(sweep.scan(number, 3, start()) for number in range(3)))
+    await asyncio.gather(*(sweep.scan(number, 3, SegmentPlace()) for number in range(3)))
     assert (sweep.tally.scanned, sweep.tally.published) == (5, 5)
     assert sweep.waiting == {f"r-{name}" for name in "abcde"}
 
 
 async def test_throttling_is_waited_out() -> None:
     sweep = sweep_of(Table([[["a"]]], busy=1), World())
-    await sweep.scan(0, 1, start())
+    await sweep.scan(0, 1, SegmentPlace())
     assert sweep.tally.published == 1
 
 
 async def test_a_page_counts_as_done_only_after_its_items_are() -> None:
     world, places = World(), []
     sweep = sweep_of(Table([[["a"], ["b"]]]), world)
-    place = start()
+    place = SegmentPlace()
 
     async def note(value: bytes) -> None:
         places.append((value, sweep.tally.published))
@@ -62,7 +62,7 @@ async def test_a_page_counts_as_done_only_after_its_items_are() -> None:
 
     places.clear()
     cut = sweep_of(Table([[["c"]]]), world)
-    cut.sender, place = Down(), start()
+    cut.sender, place = Down(), SegmentPlace()
     place.save = note
     try:
         await cut.scan(0, 1, place)
@@ -85,7 +85,7 @@ async def test_with_a_clock_that_can_not_be_trusted_a_page_is_neither_read_nor_p
         return world.clock.now_ms()
 
     sweep.now = now
-    place = start()
+    place = SegmentPlace()
     with pytest.raises(Unavailable, match="doubtful"):
         await sweep.scan(0, 1, place)
     assert (sweep.tally.scanned, sweep.tally.published, place.key) == (1, 1, {"at": 1}), (
@@ -96,7 +96,7 @@ async def test_with_a_clock_that_can_not_be_trusted_a_page_is_neither_read_nor_p
 async def test_turns_that_wait_are_not_given_up_by_a_wrong_clock() -> None:
     world = World()
     sweep = sweep_of(Table([[["a"]]]), world)
-    await sweep.scan(0, 1, start())
+    await sweep.scan(0, 1, SegmentPlace())
 
     async def now() -> int:
         raise Unavailable("the clock is doubtful")
