@@ -78,12 +78,14 @@ class Confirmation:
 
 
 def doubt(first: Judged, paired: Paired) -> Doubt:
-    """Returns what was found on stored samples and fresh ones can decide."""
+    """Returns what was found on stored samples and fresh ones can decide. A lost case can hide that the rest of a slice
+    fell, which shows where it has its score again."""
     lost = _asked([pair for pair in paired.pairs if pair.case_id in {*paired.lost}])
     open_ = {one.slice for one in first.reasons if one.code is SuiteCode.JUDGE_UNAVAILABLE}
+    without = judge(paired.without(paired.lost), intervals=False).tested if paired.lost else {}
     slices = {
         name: _asked(paired.of(name))
-        for name in first.tested
+        for name in {**first.tested, **without}
         if name not in open_ or any(pair.case_id in lost for pair in paired.of(name))
     }
     suspects = [case for one in first.reasons if one.code in OF_SAFETY for case in one.cases]

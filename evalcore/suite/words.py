@@ -16,9 +16,10 @@ from schemas.verdicts import VerdictLevel
 
 SURE: Final = 0.05
 LIKELY: Final = 0.20
-SURE_OF_FRESH, LIKELY_OF_FRESH = 0.025, 0.15
+SURE_OF_FRESH, LIKELY_OF_FRESH = 0.025, 0.12
 """The same for slices in fresh samples, of which a fine scale uses up all. Beside them the headline blocks 3.3 % of
-unchanged candidates (2.5 % and the luck of a baseline that passed), and what is not applicable 1 %: together 7 %."""
+unchanged candidates (2.5 % and the luck of a baseline that passed), and what is not applicable 1 %: together 7 %.
+Single cases warn as well, so that all warnings are 12 %."""
 ENOUGH: Final = 4
 """Samples that are a regression where all are lost, even where chance can't be told from it at 5 %."""
 SHOWN: Final = 3

@@ -49,7 +49,7 @@ def slice_words(one: Decided) -> dict[str, str]:
     return {
         name: "worse"
         if p < 0.025 or least(counts[name])
-        else "worse, not confirmed" if p < 0.15 else "holds"
+        else "worse, not confirmed" if p < 0.12 else "holds"
         for name, p in adjusted.items()
     }  # fmt: skip
 

@@ -238,6 +238,18 @@ def test_at_most_sixty_cases_of_a_slice_are_asked_again_those_that_fell_first() 
     assert {*names[:20]} <= {*asked[:20]}
 
 
+def test_a_slice_that_falls_by_more_than_chance_without_a_case_that_lost_its_score_is_asked_again() -> None:
+    slices = {name: ["chat"] for name in CHAT}
+    fell: dict[str, list[Value]] = {name: [0.88 + number % 2 / 100] * 3 for number, name in enumerate(CHAT)}
+    fell[CHAT[0]] = [NOT_APPLICABLE] * 3
+    first = pair(run(GOOD, slices), run(fell, slices))
+    assert "chat" not in judge(first).tested, "the lost case hides it"
+    same = {name: [0.9] * FRESH for name in CHAT}
+    found, _ = decided(fell, same, same, slices=slices)
+    assert (found.back, found.tested["chat"].word) == ((CHAT[0],), Word.HOLDS)
+    assert SuiteCode.SLICE_REGRESSED not in codes(found)
+
+
 def test_cases_that_lost_their_score_are_asked_again_and_missing_where_they_lose_it_again() -> None:
     gone: dict[str, list[Value]] = FINE | {name: [NOT_APPLICABLE] * 3 for name in TWENTY[:1]}
     fresh: dict[str, list[Value]] = {name: [1.0] * FRESH for name in SMALL}
