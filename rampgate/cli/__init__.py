@@ -77,7 +77,6 @@ COMMANDS: Final = {
     "rules diff": Entry("rampgate.commands.rules:diff", "Compare the judges with a version in git."),
     "rules sync": Entry("rampgate.commands.rule_sync:sync", "Write the judges to each vertical's Opik project."),
     "rules create": Entry("rampgate.commands.rule_sync:create", "Sync one rule without asking: PC5's own form."),
-    "rules delete": Entry("rampgate.commands.rule_delete:delete", "Delete a judge's copies from Opik."),
     "rules rollback": Entry("rampgate.commands.rule_rollback:rollback", "Bring a judge's files back from git."),
     "manifest": Entry("", "Which judges fire on which category, and their limits.", VERTICALS),
     "manifest validate": Entry("rampgate.commands.manifest:validate", "Show every finding of the manifest."),
@@ -90,6 +89,7 @@ COMMANDS: Final = {
 GONE: Final = {
     "datasets list": "`rampgate datasets`",
     "datasets show": "`rampgate datasets NAME`",
+    "rules delete": "`rampgate rules sync --delete NAME --audit FILE`",
     "suite prune": "RAMPGATE_SUITE_KEEP_DAYS: a store in a file forgets by itself",
     "traces list": "`rampgate traces`",
     "traces show": "`rampgate traces TRACE_ID`",
