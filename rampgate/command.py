@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
-from rampgate.console import BadQuery, Failure, Format, print_json, run
-from rampgate.options import SETTINGS, SHARED
+from rampgate.console import BadQuery, Failure, print_json, run
+from rampgate.options import GONE, SETTINGS, SHARED
 
 if TYPE_CHECKING:
     from datetime import date
@@ -264,7 +264,7 @@ def command(
 
 def gone_options(function: Callable[..., Any]) -> Mapping[str, str]:
     """What replaces each option that the command no longer has."""
-    return _COMMANDS[function].gone
+    return {**GONE, **_COMMANDS[function].gone}
 
 
 def callback(function: Callable[..., Any]) -> Callable[..., None]:
@@ -301,7 +301,7 @@ def _report(made_by: ShownReport, answer: Any) -> Report:
 
 
 def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
-    """Call the command and give its answer: on stdout, in the files of `--report`, as annotations on stderr."""
+    """Call the command and give its answer: on stdout, and where `--report` says."""
     from rampgate.report.files import check_paths, write_all
 
     check_paths(context.reports)
@@ -327,18 +327,12 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         from rampgate.metrics_file import leave
 
         leave(context.metrics, context.metrics_file, *declared.metrics)
-    form = context.given.get("format")
-    wanted = context.reports or form is Format.GITHUB or not context.as_json
-    report = _report(declared.report, answer) if wanted else None
+    report = _report(declared.report, answer) if context.reports or not context.as_json else None
     if report is not None:
         write_all(context.reports, report, document)
-        if form is Format.GITHUB:
-            from rampgate.report.github import workflow_commands
-
-            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
-    if context.as_json or form is Format.JSON:
+    if context.as_json:
         print_json(document)
-    elif report is not None and form is not Format.GITHUB:
+    elif report is not None:
         from rampgate.report.console import show
 
         show(report)

@@ -24,7 +24,7 @@ TicketOption = Annotated[
 ]
 
 
-@command(round_report, flags="model metrics_file opik kafka configs", metrics=(METRIC,))
+@command(round_report, flags="metrics_file opik kafka configs", metrics=(METRIC,))
 def jade(
     context: Context,
     file: Annotated[

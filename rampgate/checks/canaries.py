@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemas.checks.standing import StandingRecord
 
 
-@command(canaries_report, flags="model standing kafka configs")
+@command(canaries_report, flags="standing kafka configs")
 def canaries(
     context: Context,
     judge: Annotated[

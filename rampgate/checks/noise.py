@@ -13,7 +13,7 @@ from rampgate.console import Failure, run
 from rampgate.report.checks import noise_report
 
 
-@command(noise_report, flags="model configs")
+@command(noise_report, flags="configs")
 def noise(
     context: Context,
     dataset: Annotated[

@@ -17,7 +17,7 @@ def optimise_report(told: Document) -> Report:
     return report.optimise_report(told)
 
 
-@command(optimise_report, flags="model configs")
+@command(optimise_report, flags="configs")
 def optimize(
     context: Context,
     vertical: Annotated[str, Option(help="whose categories, thresholds and drafts")],

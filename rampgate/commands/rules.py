@@ -29,7 +29,7 @@ VerticalOption = Annotated[str | None, Option(help="As this vertical sees them")
 Told = Mapping[str, Any]
 
 
-@command(validation_report, flags="configs format metrics_file", metrics=FINDINGS)
+@command(validation_report, flags="configs metrics_file", metrics=FINDINGS)
 def validate(
     context: Context,
     paths: Annotated[
@@ -41,7 +41,7 @@ def validate(
 
     Exit code 0 for warnings only, 1 for an error, 2 for a missing path.
 
-    Example: rampgate rules validate configs/rules/receipts --format github
+    Example: rampgate rules validate configs/rules/receipts --report github
     """
     from evalcore.validation import validate_tree
     from evalcore.yaml.findings import ValidationResult

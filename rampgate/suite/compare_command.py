@@ -39,7 +39,7 @@ def _report(told: Comparison) -> Report:
     return comparison_report(told, told.name, told.traces)
 
 
-@command(_report, flags="configs format", gone={"--let-go": LET_GO})
+@command(_report, flags="configs", gone={"--let-go": LET_GO})
 def compare(
     context: Context,
     baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],

@@ -20,7 +20,7 @@ from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from evalcore.suite.comparison import SEED
 from rampgate.command import Context
-from rampgate.console import Failure, Format, print_json, run
+from rampgate.console import Failure, print_json, run
 from rampgate.files import replace_file
 from rampgate.input_files import BadFile
 from rampgate.logs import configure_logs
@@ -74,10 +74,6 @@ class Options:
     canary: Path | None = None
     proposed: Path | None = None
 
-    @property
-    def as_json(self) -> bool:
-        return self.context.as_json or self.context.given.get("format") is Format.JSON
-
     def check(self) -> None:
         """Raises Failure for options that do not go together, and for a file that is none: who reads a pipe may wait
         for ever, and who writes one would have a file there."""
@@ -115,7 +111,7 @@ class Running:
             told = run(partial(self.session.plan, beside))
         except (BadFile, Unavailable) as error:
             raise Failure(str(error)) from error
-        return tell_plan({**self.head, **told}, as_json=self.options.as_json)
+        return tell_plan({**self.head, **told}, as_json=self.options.context.as_json)
 
     def generate(self, file: Path) -> int:
         """Has the candidate answer, or the side that is here answer again what is requested, into a file. Raises
@@ -129,7 +125,7 @@ class Running:
             told |= head_of(session.suite, smoke=False) | {"set": again.set, "side": str(side), "after": again.after}
         found = run(partial(session.answers, self.spend))
         told |= write_answers(file, head, session.keys(), found, self.spend)
-        return tell_answers(told, as_json=options.as_json)
+        return tell_answers(told, as_json=options.context.as_json)
 
     def score(self) -> dict[str, Any]:
         """Has the answers made, or takes those given, scores them and compares them with a baseline. Keeps the run and
@@ -261,19 +257,15 @@ def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> byte
 
 
 def _tell(told: Mapping[str, Any], options: Options, opened: Opened, out: Path, spend: Spend) -> int:
-    as_json, paths = options.as_json, options.context.reports
-    annotated = options.context.given.get("format") is Format.GITHUB
-    if paths or annotated or not as_json:
+    as_json, paths = options.context.as_json, options.context.reports
+    if paths or not as_json:
         from rampgate.report.console import show
         from rampgate.report.files import write_all
-        from rampgate.report.github import workflow_commands
         from rampgate.suite.report.runs import run_report
 
         score, scale, _ = score_of(opened.suite, opened.judges)
         report = run_report(paths, told, out, opened.place, score, scale)
         write_all(paths, report, told)
-        if annotated:
-            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
         if not as_json:
             show_run(told, cost(spend))
             show(report)

@@ -27,7 +27,7 @@ GONE: Final = {
 """Options of earlier releases, and what does their work."""
 
 
-@command(None, flags="format configs report json", gone=GONE)
+@command(None, flags="configs report json", gone=GONE)
 def run(
     context: Context,
     suite: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],

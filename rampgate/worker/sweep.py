@@ -31,6 +31,8 @@ from streams.sweep.log import SweepLog, start
 from streams.sweep.sweep import Sweep, Tally
 
 TOPICS_SECONDS = 20.0
+SEGMENTS = 2
+"""Parts of the table that are read side by side."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,6 @@ class Asked:
 
     since: int
     sweep_id: str
-    segments: int = 2
     restart: bool = False
     dry_run: bool = False
     rerolls: bool = True
@@ -55,7 +56,7 @@ async def run_sweep(
     on there.
     """
     parts = make_parts(settings)
-    dynamo = make_dynamo(settings, asked.segments + 1)
+    dynamo = make_dynamo(settings, SEGMENTS + 1)
     began = time.monotonic()
     try:
         await refuse_evicting(parts.store)
@@ -63,12 +64,12 @@ async def run_sweep(
             await ServedRegistry(settings.configs, parts.metrics, reloading).refresh("sweep")
         await whole_now(parts)  # before the log keeps a span that a wrong clock made
         log = SweepLog(parts.store, asked.sweep_id)
-        since, segments, resumed = asked.since, asked.segments, False
+        since, segments, resumed = asked.since, SEGMENTS, False
         if not asked.dry_run:
             topics = [parts.topics[name] for name in ("thumbs", "rerolls", "dead-letters")]
             keep = {topic: time for topic, time in parts.kept.items() if topic in topics}
             await asyncio.wait_for(wait_for_topics(parts.access, topics, keep=keep), TOPICS_SECONDS)
-            since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
+            since, segments, resumed = await log.open(asked.since, SEGMENTS, restart=asked.restart)
         about = await dynamo.items()
         sweep = make_sweep(parts, dynamo, max(since, await agreed_now(parts) - parts.policy.lookback), asked.dry_run)
         aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")
