@@ -37,7 +37,6 @@ class Options(Asked):
     which `write` changes. `day` is that of the limits."""
 
     context: Context
-    at_gate: int | None
     vertical: str | None
     write: bool = False
     ticket: str | None = None
@@ -156,7 +155,7 @@ def proposals(options: Options, registry: Registry | None) -> tuple[list[Calibra
     """Returns what the scores give of each judge, the items of the gate looked at, and the scores. Where there is a
     vertical, nothing is proposed that its rule files could not state. Raises Failure."""
     gates = registry.gates if registry is not None else GateDefaults()
-    at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
+    at_gate = gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
     taken = _taken(options, registry)
     found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
     if options.vertical is not None:
