@@ -144,20 +144,8 @@ class Context:
 
     @cached_property
     def readable(self) -> tuple[RegistryFiles, Registry]:
-        """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure
-        where one can't: what is in it is unknown."""
-        from evalcore.registry.registry import build
-        from evalcore.yaml.findings import Severity
-
-        files, findings = self.checked
-        wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
-        try:
-            registry = build(files)
-        except (LookupError, ValueError, TypeError) as error:
-            raise Failure(f"{wrong[0] if wrong else error}; `rampgate rules validate` shows all findings") from error
-        if files.unread:
-            raise Failure(f"{wrong[0]}; `rampgate rules validate` shows all findings")
-        return files, registry
+        """The files, and the registry that they give despite errors."""
+        return readable(*self.checked)
 
     @property
     def standing(self) -> Path | None:
@@ -233,6 +221,22 @@ def read_registry(tree: Tree, today: date | None = None) -> tuple[Registry | Non
     files, findings = checked(tree, today or disk.today())
     result = ValidationResult.of(tree.root, findings)
     return (build(files) if result.valid else None), result
+
+
+def readable(files: RegistryFiles, findings: Sequence[Finding]) -> tuple[RegistryFiles, Registry]:
+    """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure
+    where one can't: what is in it is unknown."""
+    from evalcore.registry.registry import build
+    from evalcore.yaml.findings import Severity
+
+    wrong = next((finding for finding in findings if finding.severity is Severity.ERROR), None)
+    try:
+        registry = build(files)
+    except (LookupError, ValueError, TypeError) as error:
+        raise Failure(f"{wrong or error}; `rampgate rules validate` shows all findings") from error
+    if files.unread:
+        raise Failure(f"{wrong}; `rampgate rules validate` shows all findings")
+    return files, registry
 
 
 def log_errors() -> None:

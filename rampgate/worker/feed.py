@@ -148,7 +148,7 @@ class FeedHealth:
 
     def live(self) -> Health:
         late = time.monotonic() - self._beat
-        return _health(loop=Check(ok=late < 15.0, detail=f"last beat {late:.0f} s ago"))
+        return Health.of(loop=Check(ok=late < 15.0, detail=f"last beat {late:.0f} s ago"))
 
     def ready(self) -> Health:
         """A gap is shown for a day. It doesn't make the feed unready: that would stop what still works."""
@@ -159,13 +159,8 @@ class FeedHealth:
             shards = "standing by: another feed reads the stream"
         recent = [gap for gap in self._gaps if gap["at_ms"] > self._parts.clock.now_ms() - DAY_MS]
         gaps = f"the latest of {len(recent)} today: {recent[0]['reason']}; run rampgate sweep" if recent else "none"
-        return _health(
+        return Health.of(
             stream=Check(ok=bool(feed.arn) and not feed.trouble, detail=feed.trouble or feed.arn or "looking for it"),
             shards=Check(ok=not troubled and not feed.waiting, detail=next(iter(troubled.values()), shards)),
             gaps=Check(ok=True, detail=gaps),
         )
-
-
-def _health(**checks: Check) -> Health:
-    reasons = [f"{name}: {check.detail}" for name, check in checks.items() if not check.ok]
-    return Health(ok=not reasons, reasons=reasons, checks=checks)
