@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from streams.metrics import Metrics
 
 NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes ahead, --dry-run only shows the plan"
-PARTS = {"kafka", "redis", "opik"}
-"""Flags of commands that talk to a part."""
+PARTS = {"kafka", "redis", "opik", "model"}
+"""Flags of commands that talk to a part, whose logs are not shown but for errors; `model` has no option."""
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 ShownReport = Callable[[Any], "Report"] | str
 """What makes the report of an answer; as `module:function` where its import takes long, and `--help` needs none."""
@@ -239,13 +239,6 @@ def readable(files: RegistryFiles, findings: Sequence[Finding]) -> tuple[Registr
     return files, registry
 
 
-def log_errors() -> None:
-    """What the parts log goes to stderr, errors alone."""
-    from rampgate import logs
-
-    logs.configure_logs("error", "console")
-
-
 def command(
     report: ShownReport | None, flags: str = "", metrics: Sequence[str] = (), gone: Mapping[str, str] | None = None
 ) -> Callable[[FunctionT], FunctionT]:
@@ -310,7 +303,9 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
 
     check_paths(context.reports)
     if declared.report is not None and {*declared.flags} & PARTS:
-        log_errors()
+        from rampgate import logs
+
+        logs.configure_logs("error", "console")
     try:
         if inspect.iscoroutinefunction(function):
             answer = run(lambda: function(context, **options))

@@ -55,20 +55,15 @@ def canaries(
     """
     from evalcore.canaries.check import CLASSES, asked
     from evalcore.canaries.shift import ALPHA
-    from rampgate.asking import NO_MODEL
-    from rampgate.checks.datasets import items_to_judge
+    from rampgate.checks.datasets import items_to_judge, named_judges
     from rampgate.checks.standing import append_standings
     from rampgate.checks.standing import publish as publish_standings
     from rampgate.console import run
-    from rampgate.logs import configure_logs
 
     settings = context.settings
-    if settings.model_url is None:
-        raise Failure(NO_MODEL)
-    configure_logs("error", "console")
     registry = context.registry
     file = read_file(settings.configs, registry)
-    wanted = _judges(registry, judge or ())
+    wanted = named_judges(registry, judge or ())
     judges = asked(wanted)
     seed = seed or context.today.isoformat()
     turns = items_to_judge(dataset, registry, seed, items)
@@ -135,14 +130,3 @@ async def _asked(
             model.spend.expected = questions
 
         return await check(ask, judges, items, file, seed, repeats, expect), model.source(judges)
-
-
-def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
-    from evalcore.registry.registry import UnknownJudge
-
-    if not names:
-        return [judge for judge in registry.all() if judge.fires]
-    try:
-        return [registry.judge(name) for name in dict.fromkeys(names)]
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error

@@ -14,7 +14,7 @@ from rampgate.report.checks import drift_report
 ITEMS = 120
 
 
-@command(drift_report, flags="configs")
+@command(drift_report, flags="model configs")
 def drift(
     context: Context,
     baseline: Annotated[

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.registry.registry import Registry
 from rampgate.asking import NO_MODEL
-from rampgate.checks.datasets import items_to_judge
+from rampgate.checks.datasets import items_to_judge, named_judges
 from rampgate.checks.drift_scores import compared, found
 from rampgate.checks.stored_outputs import (
     Stored,
@@ -26,7 +26,6 @@ from rampgate.checks.stored_outputs import (
 )
 from rampgate.command import Context, Document, read_registry
 from rampgate.console import Failure, run
-from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
 from rampgate.registry.view import require_vertical
 
@@ -49,7 +48,6 @@ class Asked(NamedTuple):
         """The outputs. Raises Failure, also where there is no model to ask about them."""
         if self.context.settings.model_url is None:
             raise Failure(NO_MODEL)
-        configure_logs("error", "console")
         return Stored(items_to_judge(self.outputs, self.context.registry, self.seed, self.items))
 
     @property
@@ -61,11 +59,7 @@ class Asked(NamedTuple):
         registry = self.context.registry
         if self.vertical is not None:
             require_vertical(self.vertical, registry.verticals)
-        try:
-            named = [registry.judge(name, self.vertical) for name in dict.fromkeys(self.judges)]
-        except UnknownJudge as error:
-            raise Failure(f"--judge: {error}") from error
-        return asked_judges(named or list(registry.all(self.vertical)))
+        return asked_judges(named_judges(registry, self.judges, self.vertical))
 
 
 def compare_now(asked: Asked) -> Document:

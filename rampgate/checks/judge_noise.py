@@ -11,16 +11,17 @@ from typing import Any
 import yaml
 
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import needs_model
 from evalcore.registry import disk
 from evalcore.registry.files import NOISE
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
 from evalcore.stats.retest import Retest, retest
 from rampgate.asking import asking
+from rampgate.checks.datasets import named_judges
+from rampgate.checks.stored_outputs import asked_judges
 from rampgate.console import Failure, plain
 from rampgate.files import replace_file
 from rampgate.settings import Settings
@@ -115,11 +116,7 @@ def _entry(judge: Judge, found: Retest, asks: int) -> Noise:
 
 
 def judges_that_ask(registry: Registry, names: Sequence[str]) -> list[Judge]:
-    try:
-        wanted = [registry.judge(name) for name in dict.fromkeys(names)] if names else list(registry.all())
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error
-    found = [judge for judge in wanted if judge.fires and needs_model(judge)]
+    found = asked_judges(named_judges(registry, names))
     if not found:
         raise Failure("no judge asks a model: there is no noise to measure")
     return found

@@ -10,7 +10,7 @@ from typer import Option
 from rampgate.command import Context, Document, command
 
 
-@command("rampgate.optimisation.report:optimise_report", flags="configs")
+@command("rampgate.optimisation.report:optimise_report", flags="model configs")
 def optimize(
     context: Context,
     vertical: Annotated[str, Option(help="whose categories, thresholds and drafts")],

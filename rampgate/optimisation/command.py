@@ -25,7 +25,6 @@ from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
 from rampgate.command import Context, Document
 from rampgate.console import Failure, run
 from rampgate.judging import scorer_of
-from rampgate.logs import configure_logs
 from rampgate.optimisation import report
 from rampgate.optimisation.forks import Candidate
 from rampgate.optimisation.holding import HELD, Holding, week_of
@@ -68,7 +67,6 @@ def optimise_prompt(options: Options) -> Document:
         require_sealed(options.candidate, settings)
     if settings.model_url is None:
         raise Failure(NO_MODEL)
-    configure_logs("error", "console")
     registry = registry_of(settings, options.vertical)
     unknown = [name for name in options.category if name not in registry.category_files]
     if unknown:
