@@ -114,14 +114,19 @@ def sweep(
 
     async def job() -> dict[str, Any]:
         from agents.ports import Unauthorized, Unavailable
-        from rampgate.worker.sweep import Asked
+        from rampgate.worker.sweep import run_sweep
         from streams.dynamodb.client import Busy, Gone, Misconfigured
         from streams.redis.fitness import Evicting
 
         name = sweep_id or f"{settings.thumbs_table}:{since}"
-        asked = Asked(since_ms, name, restart, dry_run, rerolls, context.metrics_file)
+        asked: dict[str, Any] = {
+            "restart": restart,
+            "dry_run": dry_run,
+            "rerolls": rerolls,
+            "metrics_file": context.metrics_file,
+        }
         try:
-            return await watched_sweep(settings, asked)
+            return await run_sweep(settings, since_ms, name, **asked)
         except Unauthorized as error:
             raise Failure(f"Opik refuses our key: {error}") from error
         except Evicting as error:
@@ -147,20 +152,3 @@ def logged_settings(context: Context, **flags: Any) -> Settings:
     settings = load_settings({**context.given_settings, **flags})
     configure_logs(settings.log_level, settings.log_format)
     return settings
-
-
-async def watched_sweep(settings: Settings, asked: Any) -> dict[str, Any]:
-    """Run a sweep, and show its progress."""
-    from rampgate.progress import progress
-    from rampgate.worker.sweep import run_sweep
-
-    with progress("reading traces") as shown:
-
-        def watch(phase: str, tally: Any, about: int | None) -> None:
-            if phase == "traces":
-                shown.at(tally.traces)
-            else:
-                total = max(about or 0, tally.scanned) or None
-                shown.at(tally.scanned, total, f"reading the table, {tally.published:,} new")
-
-        return await run_sweep(settings, asked, watch)
