@@ -66,14 +66,7 @@ def dynamodb(
         from streams.redis.fitness import Evicting
 
         try:
-            if not (once and sys.stderr.isatty()):
-                return await run_feed(settings, once=once)
-            from rich.console import Console
-
-            with Console(stderr=True).status("reading the stream") as status:
-                return await run_feed(
-                    settings, once=once, watch=lambda feed: status.update(f"{feed.total:,} records published")
-                )
+            return await run_feed(settings, once=once)
         except (Misconfigured, Evicting) as error:
             raise Failure(str(error)) from error
 

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +14,7 @@ import structlog
 from agents.ports import Unavailable
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
+from rampgate.progress import progress
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Check, Health
@@ -52,7 +52,7 @@ def make_feed(parts: Parts, dynamo: Dynamo, pace: Pace) -> Feed:
     )
 
 
-async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], None] | None = None) -> dict[str, Any]:
+async def run_feed(settings: Settings, *, once: bool) -> dict[str, Any]:
     """Feed until a signal, or, with `once`, until everything there is has been published; returns a summary.
 
     Raises Misconfigured, Evicting or SettingsError for what only a person can mend.
@@ -80,8 +80,8 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
     fitness = asyncio.create_task(_until_evicting(parts), name="fitness")
     fitness.add_done_callback(lambda _: stop())
     aides = [asyncio.create_task(health.run(), name="health"), fitness]
-    if watch is not None:
-        aides.append(asyncio.create_task(_watch(feed, watch), name="watch"))
+    if once:
+        aides.append(asyncio.create_task(_watch(feed), name="watch"))
     try:
         with suppress(asyncio.CancelledError):
             await job
@@ -124,10 +124,12 @@ async def _until_evicting(parts: Parts) -> None:
             await refuse_evicting(parts.store)
 
 
-async def _watch(feed: Feed, watch: Callable[[Feed], None]) -> None:
-    while True:
-        watch(feed)
-        await asyncio.sleep(0.2)
+async def _watch(feed: Feed) -> None:
+    """Show how far a feed is that ends."""
+    with progress("reading the stream", unit="records") as shown:
+        while True:
+            shown.at(feed.total)
+            await asyncio.sleep(0.2)
 
 
 class FeedHealth:
