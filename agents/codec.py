@@ -45,14 +45,14 @@ class TraceFacts(msgspec.Struct, gc=False):
     `names`: as in `agents.join.versions`, where `names` is empty until the trace is placed (`agents.newcomers`)."""
 
     response_id: str
-    trace: bytes
-    project: str
-    vertical: str
-    sub_agent: str
-    category: str
-    started: int
-    ended: int
-    judged: bool
+    trace: bytes = b""
+    project: str = ""
+    vertical: str = ""
+    sub_agent: str = ""
+    category: str = ""
+    started: int = 0
+    ended: int = 0
+    judged: bool = False
     session: str = ""
     said: bytes = b""
     wrote: dict[str, int] = {}
@@ -144,11 +144,10 @@ def load(records: Iterable[tuple[int, Record]], policy: Policy, bad: list[Bad]) 
 def validate(
     adapter: TypeAdapter[Any],
     rows: list[tuple[int, Any]],
-    bad: list[Bad],
     build: Callable[[int, Any], ItemT | None],
     out: Decoded[ItemT],
 ) -> None:
-    """Check all rows in one call, then build an item from each; failures name the field and go to `bad`."""
+    """Check all rows in one call, then build an item from each; failures name the field and go to `out.bad`."""
     while rows:
         try:
             values = adapter.validate_python([value for _, value in rows])
@@ -159,7 +158,7 @@ def validate(
                 row = int(problem["loc"][0])
                 field = ".".join(str(part) for part in problem["loc"][1:]) or "event"
                 reasons.setdefault(row, f"{field}: {problem['msg']}")
-            bad.extend(Bad(rows[row][0], Cause.MALFORMED, clean(reason)) for row, reason in reasons.items())
+            out.bad.extend(Bad(rows[row][0], Cause.MALFORMED, clean(reason)) for row, reason in reasons.items())
             rows = [pair for row, pair in enumerate(rows) if row not in reasons]
     else:
         return
@@ -167,7 +166,7 @@ def validate(
         try:
             item = build(index, value)
         except (ValueError, OverflowError) as error:
-            bad.append(Bad(index, Cause.MALFORMED, clean(str(error))))
+            out.bad.append(Bad(index, Cause.MALFORMED, clean(str(error))))
         else:
             if item is not None:
                 out.items.append(item)

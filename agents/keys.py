@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
-from functools import lru_cache
+from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ rebuilt from the topics (`streams.rebuild`), and expires."""
 HOLE = re.compile(r"<[^>]+>")
 
 
+@dataclass(eq=False)
 class KeyFamily:
     """Keys of one layout, such as `w:<topic>:<partition>`.
 
@@ -31,20 +33,16 @@ class KeyFamily:
     `holds` what is in a value.
     """
 
-    def __init__(
-        self,
-        layout: str,
-        *,
-        type: Literal["string", "hash", "list", "sorted set"],
-        life: str,
-        growth: str,
-        owner: str,
-        holds: str,
-    ) -> None:
-        self.layout, self.type, self.life, self.growth, self.owner, self.holds = (
-            layout, type, life, growth, owner, holds,
-        )  # fmt: skip
-        self._pieces = HOLE.split(layout)
+    layout: str
+    _: KW_ONLY
+    type: Literal["string", "hash", "list", "sorted set"] = "string"
+    life: str = "as long as the store"
+    growth: str = "one"
+    owner: str
+    holds: str
+
+    def __post_init__(self) -> None:
+        self._pieces = HOLE.split(self.layout)
         self._pattern = re.compile(".+".join(map(re.escape, self._pieces)), re.DOTALL)
         FAMILIES.append(self)
 
@@ -65,9 +63,10 @@ class KeyFamily:
 FAMILIES: list[KeyFamily] = []
 """All families, in the order of the page."""
 
+_lease = partial(KeyFamily, life="its lease")
+
 TURN = KeyFamily(
     f"t{FORM}:<response id>",
-    type="string",
     life="the lookback window and an hour after its last event",
     growth="one for each turn of the lookback window",
     owner="agents.join.step",
@@ -75,7 +74,6 @@ TURN = KeyFamily(
 )
 SESSION = KeyFamily(
     f"s{FORM}:<session id>",
-    type="string",
     life="an hour, and twice the reroll window, after the session's last turn",
     growth="one for each recent session; at most 200 turns in each",
     owner="agents.join.sessions",
@@ -83,31 +81,24 @@ SESSION = KeyFamily(
 )
 WATERMARK = KeyFamily(
     f"w{FORM}:<topic>:<partition>",
-    type="string",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="agents.join.step",
     holds="the offset below which the state has every record of the partition",
 )
 TOPIC_ID = KeyFamily(
     "wi:<topic>:<partition>",
-    type="string",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.kafka.start_offsets",
     holds="the id of the topic that the watermark's offsets are of; a topic that is made again has another",
 )
 COUNTED = KeyFamily(
     f"aw{FORM}:<topic>:<partition>",
-    type="string",
-    life="as long as the store",
     growth="one for each partition of ramp steps",
     owner="agents.ramp_steps",
     holds="the spans of offsets above the watermark whose ramp steps are counted",
 )
 LET_THROUGH = KeyFamily(
     "ok:<topic>:<partition>",
-    type="string",
     life="the lookback window",
     growth="one for each partition that an operator resumed",
     owner="rampgate.commands.partitions",
@@ -163,7 +154,6 @@ POOL_EDGE = KeyFamily(
 )
 KNOWN_NAME = KeyFamily(
     f"kn{FORM}:<agent version or vertical>",
-    type="string",
     life="the lookback window and a day after its last trace or signal",
     growth="one for each agent version, and for each vertical that is not registered",
     owner="agents.newcomers",
@@ -174,7 +164,6 @@ KEPT_FORM = 4
 another form kept lies under other keys, and expires."""
 FROZEN_SAMPLE = KeyFamily(
     "f:<milestone>:<hash of the request>",
-    type="string",
     life="the lookback window",
     growth="one for each gate",
     owner="streams.gates.samples",
@@ -182,7 +171,6 @@ FROZEN_SAMPLE = KeyFamily(
 )
 CANDIDATE_ANSWER = KeyFamily(
     "a:<hash of the question>",
-    type="string",
     life="the lookback window",
     growth="one for each item that a candidate was run on; at most 256 KiB",
     owner="streams.gates.candidate",
@@ -190,7 +178,6 @@ CANDIDATE_ANSWER = KeyFamily(
 )
 PRODUCTION_DRAW = KeyFamily(
     "ql:<hash of the draw>",
-    type="string",
     life="its refresh interval and the lookback window",
     growth="one for each agent, vertical, milestone and refresh interval",
     owner="streams.gates.samples",
@@ -198,23 +185,18 @@ PRODUCTION_DRAW = KeyFamily(
 )
 PRODUCTION_INPUT = KeyFamily(
     f"q{KEPT_FORM}:<trace id>",
-    type="string",
     life="as its draw",
     growth="one for each trace of a draw; at most 64 KiB",
     owner="streams.gates.samples",
     holds="what went into the trace, as JSON",
 )
-PUBLISH_LEASE = KeyFamily(
+PUBLISH_LEASE = _lease(
     "publishing",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.gates.verdict_log",
     holds="the worker whose turn it is to publish verdicts",
 )
 JUDGE_SCORE = KeyFamily(
     f"j{KEPT_FORM}:<hash of the call>",
-    type="string",
     life="`judge_answer_seconds`: two days unless set",
     growth="one for each judge's call",
     owner="streams.redis.score_cache",
@@ -222,7 +204,6 @@ JUDGE_SCORE = KeyFamily(
 )
 LIVE_MARK = KeyFamily(
     "l:<trace id>",
-    type="string",
     life="the lookback window",
     growth="one for each trace that live judges have scored; 13 bytes",
     owner="agents.live.judging",
@@ -247,7 +228,6 @@ LIVE_SCORE_POOL = KeyFamily(
 )
 OPERATOR_TOLD = KeyFamily(
     "n:<verdict id>",
-    type="string",
     life="the retention that its consumer is given",
     growth="one for each failed verdict, and for each that CI published",
     owner="streams.alerts.operator_news",
@@ -255,103 +235,72 @@ OPERATOR_TOLD = KeyFamily(
 )
 REGRESSION_STATE = KeyFamily(
     "regression-state",
-    type="string",
-    life="as long as the store",
     growth="one; an entry for each open breach and each step that is still to be done",
     owner="streams.alerts.regression_watch",
     holds="open breaches, and what is left to do about them, as JSON",
 )
-REGRESSION_LEASE = KeyFamily(
+REGRESSION_LEASE = _lease(
     "regressions-watched",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
-REGRESSION_NOTICES = KeyFamily(
+REGRESSION_NOTICES = _lease(
     "regression-notices:<breach>",
-    type="string",
-    life="its lease",
     growth="one for each breach whose notices are under way",
     owner="streams.alerts.regression_watch",
     holds="the worker that sends the breach's page, messages and triage item now",
 )
-TRIAGE_LEASE = KeyFamily(
+TRIAGE_LEASE = _lease(
     "triage-changed",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.alerts.triage_log",
     holds="the process that changes triage items now",
 )
-USER_WEEKS_LEASE = KeyFamily(
+USER_WEEKS_LEASE = _lease(
     "user-weeks-looked-at",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.alerts.user_weeks",
     holds="the worker that holds judges against users now",
 )
 ADOPTED = KeyFamily(
     f"adopted{FORM}",
-    type="string",
-    life="as long as the store",
-    growth="one",
     owner="streams.rebuild",
     holds="how far what Opik held has been adopted into this state, as JSON; `1` once all is",
 )
-ADOPTING = KeyFamily(
+ADOPTING = _lease(
     "adopting",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.rebuild",
     holds="the worker that adopts what Opik holds now",
 )
 TAKEOVER = KeyFamily(
     "to:<topic>:<partition>",
-    type="string",
-    life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.quarantine",
     holds="how far it was settled when workers took it over, how often, and what ended workers there",
 )
 READ_AGAIN = KeyFamily(
     f"read-again{FORM}",
-    type="string",
     life="until every partition has been read up to there",
-    growth="one",
     owner="streams.rebuild",
     holds="partitions whose records are read again after a loss, until which offset, and since when, as JSON",
 )
 WITHHELD = KeyFamily(
     "withheld",
-    type="string",
     life="until a worker with writing on has written what was withheld",
-    growth="one",
     owner="agents.join.step",
     holds="the last step that withheld signals, or the last round that wrote such: there may be more",
 )
-DRAINING = KeyFamily(
+DRAINING = _lease(
     "draining",
-    type="string",
-    life="its lease",
-    growth="one",
     owner="streams.maintenance",
     holds="the worker that writes what was withheld now",
 )
 PROBE = KeyFamily(
     "probe",
-    type="string",
     life="a minute",
-    growth="one",
     owner="streams.redis.fitness",
     holds="nothing of use: each worker writes it every second to see whether Redis takes writes",
 )
 SEAL_KEY = KeyFamily(
     "seal",
-    type="string",
     life="as long as the store; a running worker puts it back into an emptied one",
     growth="one; none where the settings give the key",
     owner="streams.redis.seal_key",
@@ -359,15 +308,12 @@ SEAL_KEY = KeyFamily(
 )
 SEALED_BY = KeyFamily(
     "sealed-by",
-    type="string",
     life="five minutes after a worker's last look",
-    growth="one",
     owner="streams.redis.seal_key",
     holds="a hash of the key that the worker that looked last seals with, by which one with another key is noticed",
 )
 REPLAYED = KeyFamily(
     "replay:<identity>",
-    type="string",
     life="a minute while claimed; longer than the lookback window once confirmed",
     growth="one for each dead letter that was replayed",
     owner="streams.dead_letters.replay_ledger",
@@ -383,8 +329,6 @@ SWEEP = KeyFamily(
 )
 FEED_STREAM = KeyFamily(
     "feed:<table>:stream",
-    type="string",
-    life="as long as the store",
     growth="one for each table",
     owner="streams.dynamodb.ledger",
     holds="ARN of the stream that was read last",
@@ -397,10 +341,8 @@ FEED_PLACES = KeyFamily(
     owner="streams.dynamodb.ledger",
     holds="shard id -> up to where the shard is published",
 )
-FEED_LEASE = KeyFamily(
+FEED_LEASE = _lease(
     "feed:<table>:lease:<stream>:<shard>",
-    type="string",
-    life="its lease",
     growth="one for each shard that is being read",
     owner="streams.dynamodb.ledger",
     holds="the feed that reads the shard",
@@ -408,7 +350,6 @@ FEED_LEASE = KeyFamily(
 FEED_GAPS = KeyFamily(
     "feed:<table>:gaps",
     type="list",
-    life="as long as the store",
     growth="one for each table; the newest 100 entries",
     owner="streams.dynamodb.ledger",
     holds="records that may be lost between the table and the topic, as JSON, newest first",

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import AskingGate, GatePorts, OutOfTime, Sample
-from agents.join.counting import CONSUMED, HOUR, arrival, count_tallies
+from agents.join.counting import CONSUMED, arrival, count_tallies, tally
 from agents.join.step import Batch, until_recorded
 from agents.join.step_data import Report
 from agents.keys import COUNTED, FOREVER, WATERMARK
@@ -134,7 +134,7 @@ async def _halt(request: RampRequest | InvalidRequest, ports: GatePorts) -> floa
 
 @dataclass(frozen=True)
 class RampAnswers:
-    """Answers requests by the registry that serves when deciding begins."""
+    """Answers requests by the registry that serves when deciding begins. Each may raise Unavailable."""
 
     registry: Callable[[], Registry | None]
     ports: GatePorts
@@ -311,11 +311,10 @@ class RampCounting:
             tallies: dict[tuple[str, int, str], int] = {}
             report = Report()
             for one in fresh:
-                hour = arrival(one.record, now, self._lookback) // HOUR
+                at = arrival(one.record, now, self._lookback)
                 by = one.record.count if isinstance(one.record, UnreadableRecord) else 1
                 for name in (CONSUMED, one.name):
-                    key = (Kind.RAMP_STEP, hour, name)
-                    tallies[key] = tallies.get(key, 0) + by
+                    tally(tallies, Kind.RAMP_STEP, at, name, by)
                     report.counts[Kind.RAMP_STEP, name] = report.counts.get((Kind.RAMP_STEP, name), 0) + by
             change = Change(checks={mark_key: mark, above_key: held})
             (_, end), *rest = joined([*spans, *((one.since, one.record.offset + 1) for one in fresh)])

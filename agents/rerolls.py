@@ -41,7 +41,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Signa
         tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
         return SignalEvent(index, event["response_id"], 1, time, tie=tie, vertical=vertical)
 
-    validate(REROLLS, rows, out.bad, build, out)
+    validate(REROLLS, rows, build, out)
     return out
 
 

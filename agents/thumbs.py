@@ -70,8 +70,8 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
             return None
         return keep(found, out, earliest)
 
-    validate(PLAIN_THUMBS, plain, out.bad, from_plain, out)
-    validate(STREAM_RECORDS, changes, out.bad, from_change, out)
+    validate(PLAIN_THUMBS, plain, from_plain, out)
+    validate(STREAM_RECORDS, changes, from_change, out)
     return out
 
 

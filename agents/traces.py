@@ -79,7 +79,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             return None
         return facts
 
-    validate(TRACES, rows, out.bad, build, out)
+    validate(TRACES, rows, build, out)
     for bad in out.bad:
         facts = lost(records[bad.index], bad.index, now, policy)
         if facts is not None:
@@ -110,14 +110,9 @@ def lost(record: Record, index: int, now: int, policy: Policy) -> TraceFacts | N
     vertical, environment = (text if isinstance(text, str) else "" for text in map(metadata.get, _SCOPE))
     return TraceFacts(
         response_id=str(response_id),
-        trace=b"",
-        project="",
-        vertical=vertical[:TEXT_LIMIT],
-        sub_agent="",
-        category="",
         started=ended,
         ended=ended,
-        judged=False,
+        vertical=vertical[:TEXT_LIMIT],
         index=index,
         agent=str(agent),
         agent_version=str(version),

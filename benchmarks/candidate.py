@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
@@ -84,14 +85,15 @@ class Slow(BaseHTTPRequestHandler):
 async def measure(model: str, candidate: str) -> dict[str, float]:
     """Runs the gate once, as `gate run --candidate` does."""
     from evalcore.gates.evaluate import scorer_for
-    from evalcore.gates.golden import GoldenSet
+    from evalcore.gates.golden import GoldenSet, pending
     from evalcore.registry.disk import read_tree
     from evalcore.registry.registry import build
     from evalcore.scoring.model_caller import CallLimits
     from evalcore.validation import checked
     from rampgate.ci_gate.run import GateRequest
     from rampgate.ci_gate.run import run as run_gate
-    from streams.gates.candidate import CandidateLimits, asking_candidate
+    from rampgate.settings import Settings
+    from rampgate.suite.candidates.configured import at_address
 
     registry = build(checked(read_tree(ROOT / "configs"), TODAY)[0])
     categories = sorted(registry.category_files)
@@ -104,13 +106,12 @@ async def measure(model: str, candidate: str) -> dict[str, float]:
     async def dataset() -> GoldenSet:
         return GoldenSet(items, "benchmark")
 
-    limits = CandidateLimits(ASKED_AT_ONCE)
     async with (
         scorer_for(url=model, limits=CallLimits(AT_ONCE)) as scorer,
-        asking_candidate(candidate, limits=limits) as asking,
+        at_address(Settings(), candidate, {}, ASKED_AT_ONCE) as asked,
     ):
         began = time.perf_counter()
-        done = await run_gate(GateRequest(registry, TODAY), dataset, asking, scorer)
+        done = await run_gate(GateRequest(registry, TODAY), dataset, partial(pending, candidate=asked), scorer)
         took = time.perf_counter() - began
     failed = [one for one in done.scored.judgements if one.failure]
     if done.answered != ITEMS or failed:

@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from evalcore.judges.evaluator import Task
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge, digest
+from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.scoring.answers import Judgement
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import Item
@@ -23,6 +25,20 @@ from rampgate.settings import Settings
 from rampgate.unfinished import Unfinished, unfinished
 
 NO_MODEL = "no judges' model is configured: set RAMPGATE_MODEL_URL"
+
+
+def judges_named(registry: Registry, names: Sequence[str], vertical: str | None = None) -> list[Judge]:
+    """The judges that `--judge` names, as the vertical sees them; all without a name. Raises Failure for one that is
+    not registered."""
+    try:
+        return [registry.judge(name, vertical) for name in dict.fromkeys(names)] or list(registry.all(vertical))
+    except UnknownJudge as error:
+        raise Failure(f"--judge: {error}") from error
+
+
+def asked_judges(judges: Sequence[Judge]) -> list[Judge]:
+    """Those that ask a model. Others are code, which answers alike each time."""
+    return [judge for judge in judges if judge.fires and needs_model(judge)]
 
 
 class Asking:

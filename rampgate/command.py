@@ -142,6 +142,17 @@ class Context:
             raise Failure(f"{result.errors[0]}; `rampgate rules validate` shows all findings")
         return registry
 
+    def judging(self, vertical: str | None) -> Registry:
+        """The registry whose judges score a candidate of the vertical. Raises Failure where validation found an error,
+        there is no manifest, or the vertical is not registered."""
+        from rampgate.registry.view import require_vertical
+
+        if "dataset" not in self.registry.manifest:
+            raise Failure(f"{self.settings.configs}: there is no evaluation manifest")
+        if vertical is not None:
+            require_vertical(vertical, self.registry.verticals)
+        return self.registry
+
     @cached_property
     def readable(self) -> tuple[RegistryFiles, Registry]:
         """The files, and the registry that they give despite errors."""
@@ -239,6 +250,13 @@ def readable(files: RegistryFiles, findings: Sequence[Finding]) -> tuple[Registr
     return files, registry
 
 
+def log_errors() -> None:
+    """What the parts log goes to stderr, errors alone."""
+    from rampgate import logs
+
+    logs.configure_logs("error", "console")
+
+
 def command(
     report: ShownReport | None, flags: str = "", metrics: Sequence[str] = (), gone: Mapping[str, str] | None = None
 ) -> Callable[[FunctionT], FunctionT]:
@@ -299,13 +317,12 @@ def _report(made_by: ShownReport, answer: Any) -> Report:
 
 def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
     """Call the command and give its answer: on stdout, and where `--report` says."""
-    from rampgate.report.files import check_paths, write_all
+    if context.reports:
+        from rampgate.report.files import check_paths
 
-    check_paths(context.reports)
+        check_paths(context.reports)
     if declared.report is not None and {*declared.flags} & PARTS:
-        from rampgate import logs
-
-        logs.configure_logs("error", "console")
+        log_errors()
     try:
         if inspect.iscoroutinefunction(function):
             answer = run(lambda: function(context, **options))
@@ -327,7 +344,9 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
 
         leave(context.metrics, context.metrics_file, *declared.metrics)
     report = _report(declared.report, answer) if context.reports or not context.as_json else None
-    if report is not None:
+    if report is not None and context.reports:
+        from rampgate.report.files import write_all
+
         write_all(context.reports, report, document)
     if context.as_json:
         print_json(document)

@@ -31,6 +31,10 @@ OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
 StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(help="what answers and scores are kept in: a file or s3://bucket/prefix; default: .rampgate/store.db"),
+]
 HttpOption = Annotated[str | None, typer.Option("--http", help="The worker's address:port; default: RAMPGATE_HTTP")]
 SHARED: dict[str, tuple[Any, Any]] = {
     "configs": (ConfigsOption, None),

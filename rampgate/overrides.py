@@ -27,12 +27,11 @@ from rampgate.console import Failure, run
 from rampgate.files import append_file
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
-from rampgate.wiring import make_access
+from rampgate.wiring import make_access, producing
 from schemas.dead_letters import Record
 from schemas.topics import Topics
 from schemas.zoned_time import ZonedTime, is_ahead
 from streams.gates.gate_skips import GateSkips
-from streams.kafka.client import Producer
 from streams.kafka.reading import appended_ms, records_now
 from streams.retry import WallClock
 
@@ -79,14 +78,10 @@ def event_id(entry: Mapping[str, Any]) -> str:
 
 async def publish(settings: Settings, entries: Sequence[Mapping[str, Any]]) -> None:
     """Send the audit's lines of overrides, and return once they are durable. Raises Unavailable."""
-    producer = Producer(make_access(settings))
     records = [{"event_id": event_id(entry), **entry} for entry in entries]
-    try:
-        await producer.send(
-            [(_topic(settings), str(one["repository"]).encode(), orjson.dumps(one), ()) for one in records]
-        )
-    finally:
-        await producer.close()
+    lines = [(_topic(settings), str(one["repository"]).encode(), orjson.dumps(one), ()) for one in records]
+    async with producing(settings) as producer:
+        await producer.send(lines)
 
 
 def _topic(settings: Settings) -> str:
@@ -95,12 +90,7 @@ def _topic(settings: Settings) -> str:
 
 async def read_skips(settings: Settings) -> Skips:
     """Return the overrides that skip gates of rollouts. Raises Unavailable, also where there is no such topic."""
-    followed = GateSkips(make_access(settings), _topic(settings), WallClock())
-    try:
-        await followed.read_on()
-    finally:
-        await followed.close()
-    return followed.skips if followed.skips is not None else Skips()
+    return (await GateSkips(make_access(settings), _topic(settings), WallClock()).read_once()).skips
 
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from rampgate.console import BadQuery
 from rampgate.wiring import AGENTS, Parts
 from schemas.answers import Conservation, CoverageAnswer, TurnView
 from schemas.dead_letter_answers import DeadLetterList
-from schemas.outcomes import Cause, State
+from schemas.outcomes import Cause
 from schemas.settings import parse_moment, parse_seconds
 from schemas.topics import PRODUCED, Topics, consumed
 from streams.dead_letters.listing import Listing
@@ -139,16 +139,6 @@ class Queries:
             return await asyncio.wait_for(job, self._seconds)
         except TimeoutError as error:
             raise Unavailable(f"{part} gave no answer within {self._seconds:g} s") from error
-
-
-def reasons_of(answer: Conservation) -> list[tuple[str, str, str, int]]:
-    """Signal, state, reason and number of records, for each reason that a state was counted with."""
-    return [
-        (signal, state.value, reason, records)
-        for signal, balance in answer.signals.items()
-        for state in State
-        for reason, records in balance.reasons.get(state.value, {}).items()
-    ]
 
 
 def dead_letter_filter(topics: Topics, query: DeadLetterQuery) -> DeadLetterFilter:

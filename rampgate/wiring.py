@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,9 +19,8 @@ from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from schemas.verticals import Vertical
 from streams.app import Tuning
-from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
+from streams.kafka.client import JudgeScoresTopic, KafkaDeadLetters, KafkaRecords, Producer
 from streams.kafka.inflation import limit_inflation
-from streams.kafka.judge_scores import JudgeScoresTopic
 from streams.metrics import Metrics, scores_sent
 from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
@@ -174,6 +175,16 @@ def make_access(settings: Settings) -> KafkaAccess:
         security.secret() if sasl else None,
         str(security.ca_file) if security.ca_file else None,
     )
+
+
+@asynccontextmanager
+async def producing(settings: Settings) -> AsyncIterator[Producer]:
+    """Yields a producer of a command, which needs no other part."""
+    producer = Producer(make_access(settings))
+    try:
+        yield producer
+    finally:
+        await producer.close()
 
 
 def make_parts(settings: Settings, *, registry: bool = True) -> Parts:

@@ -201,10 +201,10 @@ def consume(
             now=now,
         )
         consumption.pipelines[name] = pipeline
-        register(app, topics[name], name, pipeline)
+        register(app, topics[name], name, pipeline.submit)
     if gates is not None:
         consumption.gates = gates(consumption)
-        register(app, topics["ramp-steps"], "ramps", consumption.gates)
+        register(app, topics["ramp-steps"], "ramps", consumption.gates.submit)
     app.finalize()
     return consumption
 

@@ -10,33 +10,18 @@ from typing import Final
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from schemas.outcomes import Cause, FilterReason, ParkReason, State
+from schemas.outcomes import FilterReason, ParkReason, State
 from schemas.signals import kinds
 
 Values = tuple[str, ...]
 OPEN: Final[Values] = ()
 """The values of a label that form no closed list."""
 
-STATES: Final[Values] = tuple(state.value for state in State)
-CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
-VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
 JUDGE_ANSWERS: Final[Values] = (
     "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
 )  # fmt: skip
 """How a call of a judge's model ends (`evalcore.scoring.Failure`), and `cached` for an answer that needed none."""
-ESCAPES: Final[Values] = ("not_uuid7", "left_to_opik", "unsigned")
-JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
-TIERS: Final[Values] = ("safety", "quality")
-REGRESSIONS: Final[Values] = ("breach", "unscored", "confirmed", "recovered", "lapsed")
-NAMES: Final[Values] = ("vertical", "agent")
-TRIAGE: Final[Values] = ("open", "owned")
-NOTIFIED: Final[Values] = ("delivered", "failed")
-OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
-REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
-FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
-GAP_REASONS: Final[Values] = ("retention", "new_log")
-SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
 
 WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
 RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)

@@ -23,33 +23,18 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, Scored
 from schemas.judges import Milestone
-from schemas.outcomes import State
+from schemas.outcomes import Cause, State
 from schemas.signals import DECLARED, kinds
 from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel
 from schemas.verticals import UNREGISTERED
 from schemas.wire_forms import ScoreEvent
 from streams.metric_set import (
-    CAUSES,
-    ESCAPES,
-    FEED_OUTCOMES,
-    GAP_REASONS,
     JUDGE_ANSWERS,
-    JUDGED,
     LOOKUPS,
     MILESTONES,
-    NAMES,
-    NOTIFIED,
     OPEN,
-    OPIK_OUTCOMES,
-    REFRESHES,
-    REGRESSIONS,
     RUNS,
     SCORES,
-    STATES,
-    SWEEP_OUTCOMES,
-    TIERS,
-    TRIAGE,
-    VERDICTS,
     WAITS,
     MetricSet,
     as_markdown,
@@ -151,7 +136,7 @@ class Metrics(MetricSet):
         self.dead_letters = self._counter(
             "eval_correlation_deadletter_count_total",
             "Records sent to the dead-letter topic.",
-            cause=CAUSES,
+            cause=tuple(Cause),
             signal=kinds(),
         )
         self.records_written = self._counter(
@@ -188,7 +173,7 @@ class Metrics(MetricSet):
             "eval_gate_verdict_total",
             "Verdicts of gates; error is a gate that could not be evaluated, and its verdict is fail.",
             milestone=MILESTONES,
-            verdict=VERDICTS,
+            verdict=("pass", "warn", "fail", "error"),
         )
         self.gate_duration = self._histogram(
             "eval_gate_duration_seconds", "What a gate itself took, with its waits.", RUNS, milestone=MILESTONES
@@ -233,7 +218,7 @@ class Metrics(MetricSet):
         self.live_scores = self._counter(
             "rampgate_live_judge_scores_total",
             "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",
-            outcome=JUDGED,
+            outcome=("scored", "not_applicable", "unscored"),
         )
         self.score_events = self._counter(
             "rampgate_judge_score_events_total",
@@ -244,7 +229,7 @@ class Metrics(MetricSet):
             "rampgate_live_escapes_total",
             "Completed traces that live judging passes over by what they claim, an id that is no UUID version 7 or a "
             "vertical left to Opik; unsigned ones claim to be of our own judges, and are judged.",
-            reason=ESCAPES,
+            reason=("not_uuid7", "left_to_opik", "unsigned"),
         )
         whose = {"agent_id": OPEN, "agent_version": OPEN, "rated": ("yes", "no")}
         self.live_due = self._counter(
@@ -270,11 +255,13 @@ class Metrics(MetricSet):
             "rampgate_regressions_total",
             "Live floor breaches (PC5 §5.7): begun, as breach or, where scores are missing, as unscored; confirmed, so "
             "that the agent is ramped down; ended by better scores, or for want of scores.",
-            tier=TIERS,
-            event=REGRESSIONS,
+            tier=("safety", "quality"),
+            event=("breach", "unscored", "confirmed", "recovered", "lapsed"),
         )
         self.triage_items = self._gauge(
-            "rampgate_triage_items", "Triage items that nobody has closed, by state (PC5 §5.7).", state=TRIAGE
+            "rampgate_triage_items",
+            "Triage items that nobody has closed, by state (PC5 §5.7).",
+            state=("open", "owned"),
         )
         self.triage_overdue = self._gauge(
             "rampgate_triage_overdue", "Triage items that nobody has closed within a day of the breach."
@@ -282,7 +269,7 @@ class Metrics(MetricSet):
         self.notifications = self._counter(
             "rampgate_notifications_total",
             "Messages to PagerDuty, Slack and Grafana; failed is one that none of its tries delivered.",
-            outcome=NOTIFIED,
+            outcome=("delivered", "failed"),
         )
         self.rule_validation_failed = self._counter(
             "eval_rule_validation_failed_total",
@@ -351,7 +338,7 @@ class Metrics(MetricSet):
 
     def observe_triage(self, states: Sequence[str], overdue: int) -> None:
         """`states`: of every triage item, the closed ones too."""
-        for state in TRIAGE:
+        for state in ("open", "owned"):
             self.triage_items.labels(state).set(states.count(state))
         self.triage_overdue.set(overdue)
 
@@ -382,7 +369,9 @@ class Metrics(MetricSet):
     def _registry(self) -> None:
         """The judge registry as this process serves it."""
         self.registry_refreshes = self._counter(
-            "rampgate_registry_refreshes_total", "Times the registry's files were read.", outcome=REFRESHES
+            "rampgate_registry_refreshes_total",
+            "Times the registry's files were read.",
+            outcome=("loaded", "unchanged", "refused", "empty"),
         )
         self.registry_refused = self._gauge(
             "rampgate_registry_refused",
@@ -403,7 +392,7 @@ class Metrics(MetricSet):
             "Consumed records by the state they ended in; reason is set for parked and filtered only.",
             zeros=record_states(),
             signal=kinds(),
-            state=STATES,
+            state=tuple(State),
             reason=OPEN,
         )
         self.consumer_lag = self._gauge(
@@ -428,7 +417,7 @@ class Metrics(MetricSet):
             "rampgate_new_names_refused_total",
             "Traces and signals whose vertical or agent version was new beyond new_names_per_hour: they count as "
             "unregistered, or are not pooled.",
-            sort=NAMES,
+            sort=("vertical", "agent"),
         )
         self.parked = self._gauge("rampgate_parked_signals", "Signals in durable state that wait to be written.")
         self.conservation_difference = self._gauge(
@@ -445,7 +434,7 @@ class Metrics(MetricSet):
             "rampgate_gaps_total",
             "Times that Kafka had lost records before they were read: retention came first, or the log is a new one.",
             topic=OPEN,
-            reason=GAP_REASONS,
+            reason=("retention", "new_log"),
         )
         self.gap_records = self._counter(
             "rampgate_gap_records_total",
@@ -496,7 +485,10 @@ class Metrics(MetricSet):
     def _parts(self) -> None:
         """The gateway to Opik and the DynamoDB feed."""
         self.opik_requests = self._counter(
-            "rampgate_opik_requests_total", "Requests to Opik.", operation=OPEN, outcome=OPIK_OUTCOMES
+            "rampgate_opik_requests_total",
+            "Requests to Opik.",
+            operation=OPEN,
+            outcome=("ok", "rejected", "unauthorized", "rate_limited", "unavailable"),
         )
         self.late_writes = self._counter(
             "rampgate_late_writes_total",
@@ -504,7 +496,9 @@ class Metrics(MetricSet):
             signal=kinds(),
         )
         self.feed_records = self._counter(
-            "rampgate_feed_records_total", "DynamoDB stream records the feed has handled.", outcome=FEED_OUTCOMES
+            "rampgate_feed_records_total",
+            "DynamoDB stream records the feed has handled.",
+            outcome=("published", "skipped", "failed"),
         )
         self.feed_behind = self._gauge(
             "rampgate_feed_behind_seconds",
@@ -520,7 +514,9 @@ class Metrics(MetricSet):
             "rampgate_feed_heartbeat_timestamp_seconds", "Unix time of the feed's last complete round over its shards."
         )
         self.sweep_items = self._counter(
-            "rampgate_sweep_items_total", "Items of the table and rerolls in a sweep.", outcome=SWEEP_OUTCOMES
+            "rampgate_sweep_items_total",
+            "Items of the table and rerolls in a sweep.",
+            outcome=("published", "unchanged", "older", "bad"),
         )
         self.sweep_finished = self._gauge(
             "rampgate_sweep_finished_timestamp_seconds", "Unix time at which a sweep last came to its end."

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import faust
 import structlog
@@ -24,6 +24,7 @@ from schemas.dead_letters import KEYLESS, Record, carried_by, clean
 from schemas.outcomes import Cause
 from schemas.seals import Seal
 from schemas.topics import Topics
+from streams.kafka.transport import BatchConsumer
 from streams.quarantine import DETAIL, Quarantine
 from streams.retry import Retry
 
@@ -37,17 +38,6 @@ class TooManyBad(Exception):
 
 class Abandoned(Exception):
     """The batch is no longer ours, or an earlier one of its partition failed; it is read again."""
-
-
-class Consumer(Protocol):
-    """Says which batches are still ours; see `streams.kafka.transport.BatchConsumer`."""
-
-    flow_active: bool
-
-    def current(self, batch: FetchedBatch) -> bool: ...
-    def abandon(self, batch: FetchedBatch) -> None: ...
-    def halt(self, partition: TP) -> None: ...
-    def release(self, partition: TP) -> None: ...
 
 
 @dataclass
@@ -76,7 +66,7 @@ class Pipeline:
         *,
         in_flight: int,
         bad_in_a_row: int,
-        consumer: Callable[[], Consumer],
+        consumer: Callable[[], BatchConsumer],
         observe: Callable[[Report], None],
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
@@ -356,17 +346,15 @@ class Pipeline:
         return self._let_through[partition]
 
 
-class Handler(Protocol):
-    """Takes batches of one topic."""
-
-    async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None: ...
+Submit = Callable[[FetchedBatch, Callable[[], Any]], Awaitable[None]]
+"""Takes a batch of one topic; calls the second argument once it is settled."""
 
 
-def register(app: faust.App, topic: str, name: str, handler: Handler) -> None:
-    """Make a Faust agent of a handler. The handler acknowledges, so that an error can't acknowledge anything."""
+def register(app: faust.App, topic: str, name: str, submit: Submit) -> None:
+    """Make a Faust agent that hands batches to `submit`, which acknowledges: an error can't acknowledge anything."""
 
     async def agent(stream: Any) -> None:
         async for event in stream.noack().events():
-            await handler.submit(event.value, event.ack)
+            await submit(event.value, event.ack)
 
     app.agent(app.topic(topic, key_serializer="raw", value_serializer="raw"), name=name, concurrency=1)(agent)

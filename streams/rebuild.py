@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import cast
 
 import msgspec
@@ -22,7 +23,8 @@ from agents.policy import Policy
 from agents.ports import Change, Ports, Store, Unavailable
 from schemas.dead_letters import clean
 from streams.opik.traces import FIRST_PLACE, OpikTraces, SearchPlace
-from streams.redis.lease import Lease, LeasingStore, renewed
+from streams.redis.lease import Lease, renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000
@@ -62,6 +64,7 @@ _decode = msgspec.json.Decoder(Adoption).decode
 _decode_read_again = msgspec.json.Decoder(ReadAgain).decode
 
 
+@dataclass
 class Rebuild:
     """Adopts once after each loss. `hold` is what all steps of this worker obey: while this or another worker adopts
     what Opik holds, or reads settled records again, scores of older traces are not written. Else they would be written
@@ -71,17 +74,15 @@ class Rebuild:
     gets how far it is, and None once it is over.
     """
 
-    def __init__(
-        self,
-        ports: Ports,
-        policy: Policy,
-        failed: Callable[[BaseException], None],
-        on_change: Callable[[Adoption | None], None] = lambda adoption: None,
-    ) -> None:
-        self._ports, self._policy, self._failed, self._on_change = ports, policy, failed, on_change
-        self.hold = Hold()
+    ports: Ports
+    policy: Policy
+    failed: Callable[[BaseException], None]
+    on_change: Callable[[Adoption | None], None] = lambda adoption: None
+    hold: Hold = field(default_factory=Hold)
+
+    def __post_init__(self) -> None:
+        self._store = cast(RedisStore, self.ports.store)
         self._lost, self._asked = False, 0
-        self._store = cast(LeasingStore, ports.store)
         self._task: asyncio.Task[None] | None = None
         self._seen: Adoption | None = None
 
@@ -95,14 +96,14 @@ class Rebuild:
             return "rebuilding the join state from the topics"
         if self._seen.place.share >= 1.0:
             return "rebuilding the join state from the topics: all that Opik holds is adopted"
-        taken, left = self._seen.seconds(self._ports.clock.now_ms())
+        taken, left = self._seen.seconds(self.ports.clock.now_ms())
         return (
             f"rebuilding the join state: {self._seen.place.share:.0%} of what Opik holds is adopted, "
             f"{self._seen.turns} turns in {taken} s" + (f", about {left} s to go" if left is not None else "")
         )
 
     async def lost(self, partition: TP) -> None:
-        """Begin to adopt, since the state of a partition is lost, unless that is under way or done.
+        """Begin to adopt, since the state of a partition is lost, unless that is under way or done. Raises Unavailable.
 
         That it has begun stands in the state on return, before any watermark does. So a worker that gets the partition
         later, by a takeover in the middle, knows that it must not write yet, and goes on with the adoption.
@@ -116,7 +117,8 @@ class Rebuild:
     async def read_again(self, partition: TP, until: int) -> None:
         """Note that records of a partition are read again up to an offset, 0 for none, before its watermark moves.
 
-        Until they are read no worker writes a score of an older trace: one of these records may overrule it.
+        Until they are read no worker writes a score of an older trace: one of these records may overrule it. Raises
+        Unavailable.
         """
 
         async def attempt() -> bool | None:
@@ -125,7 +127,7 @@ class Rebuild:
                 return True
             before = _decode_read_again(held) if held else ReadAgain({}, 0)
             place = f"{partition.topic}/{partition.partition}"
-            after = ReadAgain({**before.until, place: until}, self._ports.clock.now_ms())
+            after = ReadAgain({**before.until, place: until}, self.ports.clock.now_ms())
             change = Change(checks={READ_AGAIN.key(): held}, sets={READ_AGAIN.key(): (_encode(after), FOREVER)})
             return None if await self._store.apply(change) else True
 
@@ -145,13 +147,13 @@ class Rebuild:
 
     def _take_part(self) -> None:
         """Hold scores of older traces back, from here on, and see the rebuild to its end."""
-        self.hold.before, self.hold.project = self._ports.clock.now_ms() + NEW_AFTER_MS, ""
+        self.hold.before, self.hold.project = self.ports.clock.now_ms() + NEW_AFTER_MS, ""
         if not self.running:
             self._task = asyncio.create_task(self._run(), name="rebuild")
 
     def _new_adoption(self, share: float = 0.0) -> Adoption:
-        now = self._ports.clock.now_ms()
-        return Adoption(now - self._policy.lookback, now, SearchPlace(share=share))
+        now = self.ports.clock.now_ms()
+        return Adoption(now - self.policy.lookback, now, SearchPlace(share=share))
 
     async def _stand(self) -> bytes:
         (stand,) = await self._store.read([ADOPTED.key()])
@@ -171,9 +173,9 @@ class Rebuild:
                     break
             self.hold.before = 0
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
         finally:
-            self._on_change(None)
+            self.on_change(None)
 
     async def _waits(self) -> bool:
         """Tells whether records are still read again; yes, where nobody can tell."""
@@ -191,7 +193,7 @@ class Rebuild:
         again = _decode_read_again(held)
         if await _unread(self._store, again):
             return again
-        over = {READ_AGAIN.key(): (b"", self._ports.clock.now_ms())}
+        over = {READ_AGAIN.key(): (b"", self.ports.clock.now_ms())}
         return again if await self._store.apply(Change(checks={READ_AGAIN.key(): held}, sets=over)) else None
 
     async def _adopt_once(self, lost: bool) -> None:
@@ -221,9 +223,9 @@ class Rebuild:
         if adoption.place.project:
             log.info("rebuild_goes_on", turns=adoption.turns, share=round(adoption.place.share, 3))
         async with renewed(lease, LEASE_MS / 3_000):
-            traces = cast(OpikTraces, self._ports.traces)
+            traces = cast(OpikTraces, self.ports.traces)
             async for page, place in traces.scored(adoption.since, adoption.place):
-                turns = adoption.turns + await adopt(page, self._ports, self._policy, adoption.began + NEW_AFTER_MS)
+                turns = adoption.turns + await adopt(page, self.ports, self.policy, adoption.began + NEW_AFTER_MS)
                 adoption = msgspec.structs.replace(adoption, place=place, turns=turns)
                 if not await self._apply(lease, _encode(adoption)):
                     raise Unavailable("the state was lost again while it was rebuilt, or another worker goes on")
@@ -231,7 +233,7 @@ class Rebuild:
             if not await self._apply(lease, DONE):
                 return False
         await lease.release()
-        log.info("rebuild_adopted", turns=adoption.turns, seconds=adoption.seconds(self._ports.clock.now_ms())[0])
+        log.info("rebuild_adopted", turns=adoption.turns, seconds=adoption.seconds(self.ports.clock.now_ms())[0])
         return True
 
     async def _apply(self, lease: Lease, stand: bytes) -> bool:
@@ -245,7 +247,7 @@ class Rebuild:
         self._seen = adoption
         self.hold.before = max(adoption.began, again.since if again is not None else 0) + NEW_AFTER_MS
         self.hold.project = adoption.place.project if again is None else ""
-        self._on_change(adoption)
+        self.on_change(adoption)
 
 
 async def rebuilding(store: Store) -> str:

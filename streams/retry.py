@@ -13,12 +13,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import structlog
 from tenacity import RetryCallState, retry_if_exception_type
 from tenacity.asyncio import AsyncRetrying
 
 from agents.ports import Unavailable
+from schemas.dead_letters import clean
 from streams.stopping import heed_cancel
 
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP answers after which the same request may succeed."""
@@ -139,6 +142,16 @@ class Retry:
             reraise=True,
         )
         return await retrying(attempt)
+
+
+def logged(event: str, **about: object) -> Callable[[BaseException, int, float], None]:
+    """Return a `noticed` that logs each failure as this event."""
+
+    def noticed(error: BaseException, failures: int, pause: float) -> None:
+        reason = str(error) if isinstance(error, Unavailable | TryAgain) else reason_of(error)
+        log.warning(event, reason=clean(reason), attempt=failures, seconds=pause, **about)
+
+    return noticed
 
 
 def reason_of(error: BaseException) -> str:

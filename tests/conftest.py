@@ -29,7 +29,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
-from tests.fork_server import keep_commands, warm_children
+from tests.fork_server import keep_commands, share, warm_children
 from tests.giving_up import give_up
 from tests.logs_restored import logs_restored
 
@@ -70,6 +70,10 @@ class FilesTogether(LoadFileScheduling):
             following = iter(computing)
             order = [scope for first in waiting for scope in (first, *islice(following, self.UNITS))]
             self.workqueue = OrderedDict((scope, self.workqueue[scope]) for scope in (*order, *following))
+
+
+def pytest_xdist_setupnodes() -> None:
+    share()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:

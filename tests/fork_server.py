@@ -47,6 +47,8 @@ IMPORTED = (
     "rampgate.suite.run", "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special",
     "uvloop",
 )  # fmt: skip
+SHARED = "TESTS_FORK_SERVER"
+"""The environment's variable with the address of a whole test run's fork server."""
 LONGEST_REQUEST = 1 << 20
 LOOK_SECONDS = 1.0
 """From one look at whether the test run still lives to the next, where its end shows in no other way."""
@@ -84,8 +86,12 @@ class Forked:
     ) -> None:
         """Runs `rampgate ARGUMENTS`, or `python -m module ARGUMENTS`."""
         request = [module, list(arguments), dict(environment), str(folder)]
-        self._line = _server().ask(request, (out.fileno(), err.fileno()))
-        self.pid = int(self._line.recv(64))
+        # Two messages come on it: the new process's id, then its exit code.
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
+        self._line.connect(address())
+        socket.send_fds(self._line, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
+        self.pid = int(self._told())
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -114,58 +120,77 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
     def _ended(self) -> None:
-        told = self._line.recv(64)
-        assert told, "the fork server is gone"
-        self.returncode = int(told)
+        self.returncode = int(self._told())
         self._line.close()
 
+    def _told(self) -> bytes:
+        told = self._line.recv(64)
+        assert told, "the fork server is gone"
+        return told
 
-class _Server:
-    """The parent, as its clients see it: started at the first request, ended with this process."""
 
-    def __init__(self) -> None:
-        self._address = str(Path(tempfile.mkdtemp(prefix="rampgate-fork-")) / "server")
-        names = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fork_server", self._address],
+def ran(
+    *words: object,
+    module: str = "rampgate",
+    environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
+    seconds: float = 280.0,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m module WORDS` to its end, as `subprocess.run` would: with this process's environment unless
+    another is given."""
+    arguments = [str(word) for word in words]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = Forked(
+            arguments, os.environ if environment is None else environment, out, err, module=module, folder=folder
+        )
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        said = []
+        for file in (out, err):
+            file.seek(0)
+            said.append(file.read().decode())
+    return subprocess.CompletedProcess([module, *arguments], code, *said)
+
+
+@cache
+def address() -> str:
+    """Where the fork server listens: that of the whole test run, else one of this process, which ends with it."""
+    if SHARED in os.environ:
+        return os.environ[SHARED]
+    place = str(Path(tempfile.mkdtemp(prefix="rampgate-fork-")) / "server")
+    names = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(place)
+        listener.listen(64)  # who asks before everything is imported waits
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fork_server", str(listener.fileno())],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             env=names,
             cwd=ROOT,
             start_new_session=True,
+            pass_fds=[listener.fileno()],
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n", "the fork server does not start"
-        atexit.register(self._close)
 
-    def ask(self, request: list[Any], streams: Sequence[int]) -> socket.socket:
-        """A line on which two messages come: the new process's id, then its exit code."""
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
-        line.connect(self._address)
-        socket.send_fds(line, [json.dumps(request).encode()], list(streams))
-        return line
+    def close() -> None:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(10)
 
-    def _close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+    atexit.register(close)
+    return place
 
 
-_started: list[_Server] = []
-
-
-def _server() -> _Server:
-    if not _started:
-        _started.append(_Server())
-    return _started[0]
+def share() -> None:
+    """Starts the fork server of a test run whose tests run in several processes, before these."""
+    os.environ[SHARED] = address()
 
 
 def program() -> str:
     """A program for scripts that call `rampgate`: what it is called with runs in a process of the fork server, with its
     streams, environment and folder, and ends with it."""
-    return PROGRAM.replace("PYTHON", sys.executable).replace("ADDRESS", _server()._address)
+    return PROGRAM.replace("PYTHON", sys.executable).replace("ADDRESS", address())
 
 
 @contextmanager
@@ -195,7 +220,7 @@ def keep_commands() -> None:
         patch(place, kept).start()
 
 
-def serve(address: str) -> tuple[str, list[str]]:
+def serve(listener: socket.socket) -> tuple[str, list[str]]:
     """Fork for each request until the test run ends. Returns, in each child, the module to run and its arguments."""
     owner, this = os.getppid(), os.getpid()
     for name in IMPORTED:
@@ -204,12 +229,8 @@ def serve(address: str) -> tuple[str, list[str]]:
     group = typer.main.get_command(import_module("rampgate.cli").app)
     assert isinstance(group, TyperGroup)
     list(group.commands.values())  # each is built, with its module, as it is asked for
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(address)
-    listener.listen(64)
     gc.collect()
     gc.freeze()  # so that a child's collections copy nothing
-    os.write(1, b"ready\n")
     woken, wake = os.pipe()  # the end of a child is one byte
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -275,7 +296,7 @@ def _become(environment: Mapping[str, str], folder: str, streams: Sequence[int])
 
 
 if __name__ == "__main__":
-    name, words = serve(sys.argv[1])
+    name, words = serve(socket.socket(fileno=int(sys.argv[1])))
     sys.argv = [name, *words]
     if name == "rampgate":
         import_module("rampgate.cli").main()

@@ -17,8 +17,6 @@ from evalcore.scoring.items import Item
 from schemas.judges import Milestone
 from schemas.verdicts import SampleFacts
 
-__all__ = ["AskingGate", "GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -84,10 +82,6 @@ class JoinCoverage(Protocol):
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None: ...
 
 
-def _nobody(milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> None:
-    """Looks at no score."""
-
-
 async def _none() -> Skips:
     """No override."""
     return Skips()
@@ -101,7 +95,7 @@ class GatePorts:
     coverage: JoinCoverage
     room: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
     """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""
-    scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = _nobody
-    """Is told what judges answered at a gate, by judge or judge.dimension."""
+    scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = lambda milestone, answers: None
+    """Gets what judges answered at a gate, by judge or judge.dimension."""
     overrides: Callable[[], Awaitable[Skips]] = _none
     """Returns what the central log of overrides has; nothing where nobody knows."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from uuid import UUID
 
-from agents.gates.ports import AskingGate, Item, OutOfTime
+from agents.gates.ports import AskingGate, OutOfTime
 from agents.judge_scores import ScoreEvents, Subject, events_of, name_of
 from agents.ports import Clock
 from evalcore.judges.bindings import vertical_named
@@ -16,7 +17,7 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
 from evalcore.scoring.assignments import Assignment, arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
-from evalcore.scoring.items import turn_of
+from evalcore.scoring.items import Item, turn_of
 from evalcore.scoring.runner import Scorer
 from schemas.wire_forms import ScoreEvent
 
@@ -24,33 +25,29 @@ EVENT_SECONDS = 0.0002
 """Kept for sending an event, of the time that judges have."""
 
 
+@dataclass
 class JudgeScoring:
     """Scores with the judges' model. A judge's filter, sub-agents and sampling rate choose its items; others get no
-    answer."""
+    answer. Without a scorer what a model would have to say is missing, so that every gate fails closed and says why.
+    `calls` and `tokens` are what one gate may spend; None is no limit."""
 
-    def __init__(
-        self,
-        scorer: Scorer | None,
-        events: ScoreEvents,
-        clock: Clock,
-        calls: int | None = None,
-        tokens: int | None = None,
-    ) -> None:
-        """Without a scorer what a model would have to say is missing, so that every gate fails closed and says why.
-        `calls` and `tokens` are what one gate may spend; None is no limit."""
-        self._scorer, self._events, self._clock, self._calls, self._tokens = scorer, events, clock, calls, tokens
+    scorer: Scorer | None
+    events: ScoreEvents
+    clock: Clock
+    calls: int | None = None
+    tokens: int | None = None
 
     async def score(
         self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        began, spend = time.monotonic(), Spend(self._calls, self._tokens)
-        async with arrived(self._scorer, gate.request_id, judges, items, spend) as (there, scoring):
+        began, spend = time.monotonic(), Spend(self.calls, self.tokens)
+        async with arrived(self.scorer, gate.request_id, judges, items, spend) as (there, scoring):
             pairs = assign(judges, there)
             if within is not None:
                 within = max(within - (time.monotonic() - began), 0.0)
                 within -= min(len(pairs) * EVENT_SECONDS, within / 10)
             found = await score_assignments(scoring, pairs, within)
-        await self._events.put(gate_events(gate, pairs, found, self._clock.now_ms()))
+        await self.events.put(gate_events(gate, pairs, found, self.clock.now_ms()))
         if any(one.failure is Failure.OUT_OF_TIME for one in found):
             raise OutOfTime
         return by_name((judge for judge, _ in pairs), found)

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agents.join.dead_letters import FindRecord, letters_for, send_letters
+from agents.codec import TraceFacts
+from agents.join.dead_letters import letters_for, send_letters
+from agents.join.join import latest_first
 from agents.join.late_writes import announce
 from agents.join.step import ALL, NO_HOLD, StepContext, plan_scores, record, stood_still, until_recorded, write_scores
 from agents.join.step_data import Refused, RetryState
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
+from schemas.dead_letters import Record
 from schemas.topics import Topics
 
 
@@ -25,13 +28,13 @@ async def never() -> bool:
 
 @dataclass(frozen=True)
 class Writing:
-    """How `change_turns` sends dead letters of refused scores: the stage they name, and where it looks for the record
-    of a signal before it reads it back from Kafka. `rebuilding` tells, once the turns are merged, whether a lost state
+    """How `change_turns` sends dead letters of refused scores: the stage they name, and the records that need not be
+    read back from Kafka, since they are `held`. `rebuilding` tells, once the turns are merged, whether a lost state
     is rebuilt by now: then their scores wait, also those of turns that were read before the loss."""
 
     topics: Topics
     stage: str
-    find: FindRecord = lambda *_: None
+    held: Sequence[Record] = ()
     rebuilding: Callable[[], Awaitable[bool]] = never
 
 
@@ -63,8 +66,17 @@ async def change_turns(
                 return None
             refused += await write_scores(context, planned, ports)
             if refused:
-                letters = await letters_for(refused, ports, writing.topics, writing.find, writing.stage)
+                letters = await letters_for(refused, ports, writing.topics, writing.held, writing.stage)
                 await send_letters(ports, retry_state, letters)
         return context if await record(context, ports) else None
 
     return await until_recorded(attempt)
+
+
+async def placed_traces(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> dict[str, list[TraceFacts]]:
+    """Return the traces of each response that ended in the lookback window, the one that counts first, placed under the
+    names that they are counted under. Raises Unavailable."""
+    now = ports.clock.now_ms()
+    recent = [one for one in found if one.ended >= now - policy.lookback]
+    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
+    return latest_first(recent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.join.step_data import Refused, RetryState
@@ -11,9 +11,6 @@ from agents.ports import Ports
 from schemas.dead_letters import DeadLetter, Record
 from schemas.signals import DECLARED
 from schemas.topics import Topics
-
-FindRecord = Callable[[str, int, int], Record | None]
-"""Returns the record at (topic, partition, offset), None where the caller does not hold it."""
 
 
 async def send_letters(ports: Ports, retry_state: RetryState, letters: list[DeadLetter]) -> None:
@@ -33,24 +30,25 @@ async def letters_for(
     refused: list[Refused],
     ports: Ports,
     topics: Topics,
-    in_batch: FindRecord,
+    held: Sequence[Record],
     stage: str,
 ) -> list[DeadLetter]:
-    """Make dead letters of refused signals, each with the bytes of its record: from the caller, or read back."""
+    """Make dead letters of refused signals, each with the bytes of its record: one of those that the caller holds, or
+    read back."""
     names = {Origin.TRACES: topics["traces"]}
     for declared in DECLARED.values():
         names[declared.origin] = topics[declared.topic]
         if declared.swept_origin is not None:
             names[declared.swept_origin] = topics[declared.topic]
     places = [(names[s.origin], s.partition, s.offset) if s.origin else None for _, s, _ in refused]
-    records = [place and in_batch(*place) for place in places]
-    missing = [place for place, record in zip(places, records, strict=True) if place and record is None]
-    fetched = dict(zip(missing, await ports.records.fetch(missing), strict=True)) if missing else {}
+    found: dict[tuple[str, int, int], Record | None] = {(one.topic, one.partition, one.offset): one for one in held}
+    missing = [place for place in places if place and place not in found]
+    found |= zip(missing, await ports.records.fetch(missing) if missing else (), strict=True)
     now = ports.clock.now_ms()
     out = []
-    for (response_id, _, refusal), place, record in zip(refused, places, records, strict=True):
-        found = record or (fetched.get(place) if place else None) or lost(place, response_id)
-        out.append(DeadLetter(found, refusal.cause, refusal.detail, stage, now))
+    for (response_id, _, refusal), place in zip(refused, places, strict=True):
+        record = (found[place] if place else None) or lost(place, response_id)
+        out.append(DeadLetter(record, refusal.cause, refusal.detail, stage, now))
     return out
 
 

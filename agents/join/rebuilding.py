@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.codec import TraceFacts
-from agents.join.change_turns import change_turns
-from agents.join.join import latest_first, merge_trace
+from agents.join.change_turns import change_turns, placed_traces
+from agents.join.join import merge_trace
 from agents.join.step import StepContext
 from agents.join.step_data import Refused
 from agents.join.turn import MAYBE, Mark, Signal, trace_began, value_of
@@ -22,11 +22,7 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy, befor
 
     Traces that began at or after `before` (ms) are left out: their turns are written meanwhile, and the state knows.
     """
-    now = ports.clock.now_ms()
-    earliest = now - policy.lookback
-    recent = [one for one in found if one.ended >= earliest and one.wrote and trace_began(one.trace) < before]
-    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
-    facts = latest_first(recent)
+    facts = await placed_traces([one for one in found if one.wrote and trace_began(one.trace) < before], ports, policy)
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

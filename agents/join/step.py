@@ -34,7 +34,7 @@ from agents.join.counting import (
     standing,
     tally,
 )
-from agents.join.dead_letters import FindRecord, letters_for, send_letters
+from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
 from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
 from agents.join.turn import MAYBE, NOW, Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
@@ -179,6 +179,10 @@ class MergeResult(NamedTuple):
     otherwise: str = State.SUPERSEDED
 
 
+Decode = Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+Prepare = Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]]
+
+
 @dataclass(frozen=True)
 class Agent:
     """What makes a topic's agent: its codec, and how its items merge into turns (which may read more of the state).
@@ -188,17 +192,13 @@ class Agent:
     """
 
     kind: str
-    decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+    decode: Decode
     merge: Callable[[Batch, Sequence[Any], StepContext, Ports], Awaitable[list[MergeResult]]]
-    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None
+    prepare: Prepare | None = None
     signal: UserSignal | None = None
 
 
-def signal_agent(
-    declared: UserSignal,
-    decode: Callable[[Sequence[Record], int, Policy], Decoded[SignalEvent]],
-    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None,
-) -> Agent:
+def signal_agent(declared: UserSignal, decode: Decode, prepare: Prepare | None = None) -> Agent:
     """The agent of a declared signal's topic: its events merge as the signal's rule says."""
 
     async def merge(
@@ -270,7 +270,7 @@ async def handle(
             return None
         letters = undecodable(batch, fresh, agent, settled, context.now)
         if refused:
-            letters += await letters_for(refused, ports, topics, finder(batch), f"{agent.kind}.write")
+            letters += await letters_for(refused, ports, topics, batch.records, f"{agent.kind}.write")
         if letters:
             await send_letters(ports, retry_state, letters)
         count(batch, fresh, results, context, agent.kind)
@@ -362,17 +362,6 @@ def undecodable(batch: Batch, decoded: Decoded[Any], agent: Agent, settled: int,
     ]
 
 
-def finder(batch: Batch) -> FindRecord:
-    """Return a function that finds a record of this batch by topic, partition and offset."""
-
-    def in_batch(topic: str, partition: int, offset: int) -> Record | None:
-        if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
-            return None
-        return next((one for one in batch.records if one.offset == offset), None)
-
-    return in_batch
-
-
 def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], context: StepContext, kind: str) -> None:
     """Count the records that the watermark passes as consumed, and each outcome in its state (promise 3).
 
@@ -452,32 +441,21 @@ async def send(context: StepContext, ports: Ports, planned: Planned) -> Sequence
     """
     known, legacy, prepared = context.retry_state.outcomes, context.policy.mirror_legacy_names, context.prepared
     writes: list[Write] = list(prepared.writes) if prepared is not None else []
-    if not known and not legacy:
-        for _, snapshot, pending in planned:
-            turn = snapshot.turn
-            trace_id, project = turn.trace_id, turn.project
-            for want in pending:
-                declared = DECLARED[want.kind]
-                writes.append(Write(trace_id, project, declared.score, want.value, declared.label))
-        found = await ports.scores.write(writes)
-        if prepared is None:
-            return found
-        prepared.outcomes = found[: len(prepared.writes)]
-        return found[len(prepared.writes) :]
-    places: list[int] = []
-    outcomes: list[Outcome] = []
+    first, places, outcomes = len(writes), list[int](), list[Outcome]()
     for response_id, snapshot, pending in planned:
-        turn = snapshot.turn
+        trace_id, project = snapshot.turn.trace_id, snapshot.turn.project
         for want in pending:
             declared, value = DECLARED[want.kind], want.value
-            names = [declared.score]
-            if legacy and declared.legacy_name:
-                names.append(declared.legacy_name)
-            if (response_id, want.kind, value) not in known:
-                writes += [Write(turn.trace_id, turn.project, name, value, declared.label) for name in names]
+            asked = response_id, want.kind, value
+            if asked not in known:
+                names = [declared.score, declared.legacy_name] if legacy and declared.legacy_name else [declared.score]
+                writes += [Write(trace_id, project, name, value, declared.label) for name in names]
                 places += [len(outcomes)] * len(names)
-            outcomes.append(known.get((response_id, want.kind, value)))
-    for place, outcome in zip(places, await ports.scores.write(writes) if writes else (), strict=True):
+            outcomes.append(known.get(asked))
+    found = await ports.scores.write(writes) if writes else ()
+    if prepared is not None:
+        prepared.outcomes = found[:first]
+    for place, outcome in zip(places, found[first:], strict=True):
         outcomes[place] = worse(outcomes[place], outcome)
     return outcomes
 

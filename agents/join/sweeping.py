@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.codec import SignalEvent, TraceFacts
-from agents.join.change_turns import Writing, change_turns
-from agents.join.join import latest_first, merge_signal, merge_trace
+from agents.join.change_turns import Writing, change_turns, placed_traces
+from agents.join.join import merge_signal, merge_trace
 from agents.join.late_writes import note_held
 from agents.join.step import StepContext, place_verticals
 from agents.join.step_data import Refused, Report
@@ -61,7 +61,7 @@ async def bring(
 ) -> tuple[Report, set[str]]:
     """Join the items and write scores; return the report, and the response ids of turns that still wait."""
     response_ids = list({one.item.response_id for one in placed})
-    records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
+    writing = Writing(topics, STAGE, [one.record for one in placed])
 
     async def merge(context: StepContext) -> list[Refused]:
         await place_verticals([one.item for one in placed], context, ports)
@@ -71,10 +71,7 @@ async def bring(
             snapshot.touched |= merge_signal(snapshot.turn, signal, one.item, *place, signal.swept_origin)
         return []
 
-    def find(topic: str, partition: int, offset: int) -> Record | None:
-        return records.get((topic, partition, offset))
-
-    context = await change_turns(response_ids, ports, policy, merge, Writing(topics, STAGE, find))
+    context = await change_turns(response_ids, ports, policy, merge, writing)
     waiting_ids = {response_id for response_id, snapshot in context.turns.items() if waiting(snapshot.turn)}
     return context.report, waiting_ids
 
@@ -82,11 +79,7 @@ async def bring(
 async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
     """Join traces that were read from Opik with their scores: parked signals get their trace, coverage counts it
     (FR-11), and a score that Opik holds otherwise than we know, for whatever reason, is written again."""
-    now = ports.clock.now_ms()
-    since = now - policy.lookback
-    recent = [one for one in found if one.ended >= since]
-    await ports.newcomers.place(recent, ports.store, now, policy.lookback)
-    facts = latest_first(recent)
+    facts = await placed_traces(found, ports, policy)
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

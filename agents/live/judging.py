@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from agents import thumbs, traces
 from agents.codec import SignalEvent, loads
@@ -29,6 +29,7 @@ from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.applicability import chosen, judges_of, weight
 from evalcore.scoring.calls import PASSING, Failure
+from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import share
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause
@@ -40,22 +41,20 @@ MENDABLE = PASSING | {Failure.DOWN, Failure.UNAUTHORIZED, Failure.REFUSED}
 again."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """One trace's judges with their judgements."""
-
-    said: Sequence[tuple[Judge, Judgement]]
-
-    def outcomes(self) -> list[str]:
-        """Return one label for each judge, for metrics."""
-        return [_outcome(found.answer) for _, found in self.said]
+Said = Sequence[tuple[Judge, Judgement]]
+"""A trace's judges with their judgements."""
 
 
-def writes_of(turn: Turn, judged: Judged) -> list[Write]:
+def outcomes_of(said: Said) -> list[str]:
+    """Return one label for each judge, for metrics."""
+    return [_outcome(found.answer) for _, found in said]
+
+
+def writes_of(turn: Turn, said: Said) -> list[Write]:
     """Return the scores to write: under the rule's score name, with the judge's reason, one more for each dimension. An
     answer that is not applicable or unscored gives none."""
     out = []
-    for judge, found in judged.said:
+    for judge, found in said:
         values = {judge.score_name: found.answer}
         values |= {f"{judge.score_name}.{name}": answer for name, answer in found.dimensions.items()}
         for name, answer in values.items():
@@ -64,12 +63,12 @@ def writes_of(turn: Turn, judged: Judged) -> list[Write]:
     return out
 
 
-def letter_of(record: Record, judged: Judged, refusal: Refusal | None, now: int) -> DeadLetter | None:
+def letter_of(record: Record, said: Said, refusal: Refusal | None, now: int) -> DeadLetter | None:
     """Return the record's dead letter: for Opik's refusal, else for a judge's failure that a replay may mend, else
     None."""
     if refusal is not None:
         return DeadLetter(record, refusal.cause, refusal.detail, STAGE, now)
-    failed = [(judge.id, found) for judge, found in judged.said if found.failure in MENDABLE]
+    failed = [(judge.id, found) for judge, found in said if found.failure in MENDABLE]
     if not failed:
         return None
     first = getattr(failed[0][1].answer, "reason", "")
@@ -89,12 +88,6 @@ NAME = "live"
 """The name of these calls, where gates share a model with them."""
 
 
-class Scorer(Protocol):
-    async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
-        """Return judgements in the order of the tasks; no task makes it raise."""
-        ...
-
-
 @dataclass
 class Todo:
     """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails. `before` is the trace's
@@ -110,28 +103,23 @@ class Todo:
     lacks: str = ""
 
 
+@dataclass
 class LiveJudging:
     """Judges batches of records. `whole` reads a trace from Opik by its id; `left`: verticals that Opik itself
     judges."""
 
-    def __init__(
-        self,
-        ports: Ports,
-        policy: Policy,
-        scorer: Scorer,
-        registry: Callable[[], Registry | None],
-        whole: Callable[[str], Awaitable[dict[str, Any] | None]],
-        left: frozenset[str],
-        traces_topic: str,
-        events: ScoreEvents,
-        balance: Balance,
-        observe: Callable[[Judged], None] = lambda judged: None,
-        escapes: Callable[[str], None] = lambda reason: None,
-    ) -> None:
-        self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
-        self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
-        self._escapes, self._events, self._balance = escapes, events, balance
-        self._busy: set[bytes] = set()
+    ports: Ports
+    policy: Policy
+    scorer: Scorer
+    registry: Callable[[], Registry | None]
+    whole: Callable[[str], Awaitable[dict[str, Any] | None]]
+    left: frozenset[str]
+    traces_topic: str
+    events: ScoreEvents
+    balance: Balance
+    observe: Callable[[Said], None] = lambda said: None
+    escapes: Callable[[str], None] = lambda reason: None
+    _busy: set[bytes] = field(default_factory=set)
 
     async def traces(self, records: Sequence[Record]) -> list[Record]:
         """Judge the traces that sampling rates choose, and those voted down by now. Returns the records that must be
@@ -152,31 +140,31 @@ class LiveJudging:
             if len(records) > 1 or isinstance(error, Unavailable | Unauthorized):
                 raise  # they come again, after a defect of ours one by one
             log.exception("live_judging_failed: %s", type(error).__name__)
-            now = self._ports.clock.now_ms()
+            now = self.ports.clock.now_ms()
             letter = DeadLetter(records[0], Cause.INTERNAL_ERROR, type(error).__name__, STAGE, now)
-            await self._ports.dead_letters.put([letter])
-            self._balance.all_end(End.DEAD_LETTERED, records)
+            await self.ports.dead_letters.put([letter])
+            self.balance.all_end(End.DEAD_LETTERED, records)
             waiting = []
-        self._balance.left(records, waiting)
+        self.balance.left(records, waiting)
         return waiting
 
     async def _traces(self, records: Sequence[Record]) -> list[Record]:
         registry = self._serving()
-        decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
+        decoded = traces.decode(records, self.ports.clock.now_ms(), self.policy)
         for dropped in decoded.dropped:
-            self._balance.ended(self._balance.came(records[dropped.index], "", "", "", False), End(dropped.reason))
+            self.balance.ended(self.balance.came(records[dropped.index], "", "", "", False), End(dropped.reason))
         turns = await self._turns([facts.response_id for facts in decoded.items])
         found: dict[bytes, tuple[tuple[bool, int, int], Todo]] = {}
         for facts in decoded.items:
             record, turn = records[facts.index], turns[facts.response_id]
             source, trace = loads(record.value or b"{}"), facts.trace
             vote = turn.thumbs.value if turn.thumbs is not None else 0
-            due = self._balance.came(record, facts.response_id, facts.agent, facts.agent_version, bool(vote))
+            due = self.balance.came(record, facts.response_id, facts.agent, facts.agent_version, bool(vote))
             if not _ended(source):
-                self._balance.ended(due, End.NOT_ENDED)
+                self.balance.ended(due, End.NOT_ENDED)
             elif (escape := self._escape(facts.vertical, trace)) is not None:
-                self._escapes(escape)
-                self._balance.ended(due, escape)
+                self.escapes(escape)
+                self.balance.ended(due, escape)
             else:
                 mark = Mark(turn.trace == trace and vote < 0, record.partition, record.offset)
                 one = Todo(record, due, Turn(trace=trace, project=facts.project), source, mark)
@@ -184,31 +172,31 @@ class LiveJudging:
                 rank = _whole(source), facts.ended, facts.index
                 if trace in found:
                     (rank, one), (_, passed) = max((rank, one), found[trace]), min((rank, one), found[trace])
-                    self._balance.ended(passed.due, End.SUPERSEDED)
+                    self.balance.ended(passed.due, End.SUPERSEDED)
                 found[trace] = rank, one
-        marks = await read_marks(self._ports.store, list(found))
+        marks = await read_marks(self.ports.store, list(found))
         todo = []
         for trace, (_, one) in found.items():
             if trace in marks:
-                self._balance.ended(one.due, End.JUDGED_BEFORE)
+                self.balance.ended(one.due, End.JUDGED_BEFORE)
                 continue
             if one.due.first and claimed(one.source.get("metadata")):
-                self._escapes(UNSIGNED)
+                self.escapes(UNSIGNED)
             one.judges = chosen(judges_of(registry, one.source), one.source, share(trace), one.mark.voted_down)
             todo.append(one)
         return await self._judge(todo)
 
     async def _thumbs(self, records: Sequence[Record]) -> list[Record]:
-        registry, now = self._serving(), self._ports.clock.now_ms()
-        decoded = thumbs.decode(records, now, self._policy)
+        registry, now = self._serving(), self.ports.clock.now_ms()
+        decoded = thumbs.decode(records, now, self.policy)
         down: dict[str, SignalEvent] = {}
         for item in (item for item in decoded.items if item.value < 0):
             if (passed := down.get(item.response_id)) is not None:
-                due = self._balance.came(records[passed.index], item.response_id, "", "", True)
-                self._balance.ended(due, End.SUPERSEDED)
+                due = self.balance.came(records[passed.index], item.response_id, "", "", True)
+                self.balance.ended(due, End.SUPERSEDED)
             down[item.response_id] = item
         turns = await self._turns(list(down))
-        marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
+        marks = await read_marks(self.ports.store, [turn.trace for turn in turns.values() if turn.trace])
         todo = []
         for response_id, item in down.items():
             record, turn = records[item.index], turns[response_id]
@@ -218,11 +206,11 @@ class LiveJudging:
             source = await self._source(turn, mark) if known else None
             metadata = (source or {}).get("metadata")
             whose = metadata if isinstance(metadata, Mapping) else {}
-            due = self._balance.came(record, response_id, whose.get("agent_id"), whose.get("agent_version"), True)
-            if known and is_own(metadata, turn.trace, self._policy.own_key):
+            due = self.balance.came(record, response_id, whose.get("agent_id"), whose.get("agent_version"), True)
+            if known and is_own(metadata, turn.trace, self.policy.own_key):
                 end = End.OWN_TRAFFIC
             if end is not None:
-                self._balance.ended(due, end)
+                self.balance.ended(due, end)
                 continue
             one = Todo(record, due, turn, source or {}, (mark or Mark(True))._replace(voted_down=True), before=mark)
             todo.append(one)
@@ -257,18 +245,18 @@ class LiveJudging:
         taken = {one.turn.trace for one in free}
         self._busy |= taken
         try:
-            marks = await read_marks(self._ports.store, [trace for trace in taken if trace])
+            marks = await read_marks(self.ports.store, [trace for trace in taken if trace])
             ready = [one for one in free if marks.get(one.turn.trace) == one.before]
             for one in ready:
                 if not one.lacks and one.judges and not _whole(one.source):
-                    read = await self._whole(one.turn.trace_id) or {}
+                    read = await self.whole(one.turn.trace_id) or {}
                     if _ended(read):
                         one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
                     if not _whole(one.source):
                         one.lacks = "neither the record nor an ended trace in Opik has both texts"
             # Where the join waits for a turn's trace, so do we: it writes the dead letter.
             ours = [one for one in ready if one.lacks and (one.turn.trace or one.turn.thumbs is None)]
-            overdue = self._ports.clock.now_ms() - self._policy.missing_trace
+            overdue = self.ports.clock.now_ms() - self.policy.missing_trace
             late = [one for one in ours if one.record.timestamp <= overdue]
             settled = [one for one in ready if not one.lacks]
             await self._settle(settled, late)
@@ -285,13 +273,13 @@ class LiveJudging:
             for one in todo
             for judge in one.judges
         ]
-        answers = iter(await self._scorer.score(NAME, tasks) if tasks else [])
-        judged = [Judged([(judge, next(answers)) for judge in one.judges]) for one in todo]
-        at = self._ports.clock.now_ms()
-        await self._events.put(
+        answers = iter(await self.scorer.score(NAME, tasks) if tasks else [])
+        judged = [[(judge, next(answers)) for judge in one.judges] for one in todo]
+        at = self.ports.clock.now_ms()
+        await self.events.put(
             event
             for one, said in zip(todo, judged, strict=True)
-            for event in live_events(one.turn.trace_id, one.due.response_id, one.source.get("metadata"), said.said, at)
+            for event in live_events(one.turn.trace_id, one.due.response_id, one.source.get("metadata"), said, at)
         )
         writes: list[Write] = []
         owners: list[int] = []
@@ -300,11 +288,11 @@ class LiveJudging:
             writes += own
             owners += [place] * len(own)
         refusals: dict[int, Refusal] = {}
-        outcomes = await self._ports.scores.write(writes) if writes else []
+        outcomes = await self.ports.scores.write(writes) if writes else []
         for place, outcome in zip(owners, outcomes, strict=True):
             if isinstance(outcome, Refusal):
                 refusals.setdefault(place, outcome)
-        now = self._ports.clock.now_ms()
+        now = self.ports.clock.now_ms()
         change, written = Change(), []
         letters = [DeadLetter(one.record, Cause.MISSING_TRACE, one.lacks, STAGE, now) for one in late]
         ends = [(one, End.DEAD_LETTERED) for one in late]
@@ -314,26 +302,26 @@ class LiveJudging:
                 letters.append(letter)
                 ends.append((one, End.DEAD_LETTERED))
             else:
-                change.sets[mark_key(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+                change.sets[mark_key(one.turn.trace)] = one.mark.pack(), now + self.policy.lookback
                 ends.append((one, End.JUDGED if one.judges else End.NO_JUDGE))
             metadata = one.source.get("metadata")
             since = self._pooled_since(metadata, now)
-            for judge, found in said.said if since is not None else ():
-                keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer, since or 0)
+            for judge, found in said if since is not None else ():
+                keep(change, now, self.policy.lookback, one.turn.trace, judge, metadata, found.answer, since or 0)
             if place in owners and place not in refusals:
                 written.append(one.due.response_id)
-            self._observe(said)
+            self.observe(said)
         if letters:
-            await self._ports.dead_letters.put(letters)
+            await self.ports.dead_letters.put(letters)
         if written:
-            await note_judged(written, self._ports, self._policy)
+            await note_judged(written, self.ports, self.policy)
         if change.sets or change.pools:
-            await self._ports.store.apply(change)
+            await self.ports.store.apply(change)
         for one, end in ends:
-            self._balance.ended(one.due, end)
+            self.balance.ended(one.due, end)
 
     def _serving(self) -> Registry:
-        found = self._registry()
+        found = self.registry()
         if found is None:
             raise Unavailable("the registry is not loaded")
         return found
@@ -345,27 +333,27 @@ class LiveJudging:
         agent, version = metadata.get("agent_id"), metadata.get("agent_version")
         if not (agent and version and isinstance(agent, str) and isinstance(version, str)):
             return None
-        return self._ports.newcomers.pooled_since(agent, version, now)
+        return self.ports.newcomers.pooled_since(agent, version, now)
 
     def _escape(self, vertical: str, trace: bytes) -> End | None:
         """Return why we don't judge this trace, None where we do. Opik holds only ids that are UUIDs of version 7."""
         if trace[6] >> 4 != 7:
             return End.NOT_UUID7
-        return End.LEFT_TO_OPIK if vertical in self._left else None
+        return End.LEFT_TO_OPIK if vertical in self.left else None
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
-        stored_turns = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
+        stored_turns = await self.ports.store.read(turn_keys(response_ids)) if response_ids else []
         pairs = zip(response_ids, stored_turns, strict=True)
         return {response_id: decode_turn(stored) if stored else Turn() for response_id, stored in pairs}
 
     async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:
         """Return the trace's event from its topic where that is still there, else the trace from Opik."""
         if mark is not None and mark.offset >= 0:
-            (record,) = await self._ports.records.fetch([(self._topic, mark.partition, mark.offset)])
+            (record,) = await self.ports.records.fetch([(self.traces_topic, mark.partition, mark.offset)])
             if record is not None and record.value is not None:
                 found: dict[str, Any] = loads(record.value)
                 return found
-        return await self._whole(turn.trace_id)
+        return await self.whole(turn.trace_id)
 
 
 def _ended(source: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -83,13 +83,11 @@ def keep(
     answer: Answer,
     since: int,
 ) -> None:
-    """Add an answer to the pools of `change`. `metadata` is the trace's; one without an agent or version is not kept.
-    `since`: the hour in which the agent version was first heard of."""
-    if isinstance(answer, NotApplicable) or not isinstance(metadata, Mapping):
+    """Add an answer to the pools of `change`. `metadata` is the trace's, which has an agent and a version. `since`: the
+    hour in which the agent version was first heard of."""
+    if isinstance(answer, NotApplicable):
         return
     agent, version, vertical = (metadata.get(name) for name in ("agent_id", "agent_version", "vertical"))
-    if not (agent and version and isinstance(agent, str) and isinstance(version, str)):
-        return
     hour = now // HOUR
     expires = expiry(hour, lookback)
     kind = orjson.dumps([judge.id, judge.version, vertical if isinstance(vertical, str) else None, agent, version])

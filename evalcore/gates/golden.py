@@ -39,6 +39,9 @@ class Failed:
 
 CandidateAnswer = Mapping[str, Any] | Failed
 """The fields of an answer: `output`, those of OF_ANSWERS that it has, and others that judges read."""
+Candidate = Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
+"""The port to a candidate: returns its answer to an item, or why there is none, and raises nothing but CancelledError.
+"""
 
 
 def question(item: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,6 +61,11 @@ class Pending:
     async def answer(self) -> CandidateAnswer:
         self.found = await self.ask()
         return self.found
+
+
+def pending(items: Sequence[Mapping[str, Any]], candidate: Candidate) -> dict[str, CandidateAnswer | Pending]:
+    """Returns the candidate's answers by the items' ids; each is asked for when it is waited for."""
+    return {identity(item, number): Pending(partial(candidate, item)) for number, item in enumerate(items)}
 
 
 def with_answer(item_of: Callable[[CandidateAnswer], Item], answer: CandidateAnswer | Pending) -> Item:

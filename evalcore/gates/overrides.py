@@ -1,5 +1,5 @@
-"""Reads the overrides of a gate out of a pull request's description, and says why one does not hold (PC5 §5.2, §5.5).
-Pure.
+"""Reads the overrides of gates that a pull request asks for, says why one does not hold, and plans the gates that are
+left (PC5 §5.2, §5.5). Pure.
 
 An override is a fenced block, or an entry of enforcement-overrides.yaml. A block holds with its fields filled in,
 before it expires, with the reviewer's tick below it. Its author could name anybody, so who approves is no field of it:
@@ -11,22 +11,25 @@ list or another block, is neither an override nor a reviewer's word.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from evalcore.registry.gate_paths import DEFAULT, Triggered, triggered
 from evalcore.registry.registry import Registry
 from evalcore.yaml.loader import read_yaml
 from evalcore.yaml.suggestions import UnknownJudge
-from schemas.judges import judge_id
-from schemas.manifests import LONGEST_OVERRIDE, Override
+from schemas.judges import Milestone, judge_id
+from schemas.manifests import LONGEST_OVERRIDE, GatePathsFile, Override
 
 AGREED: Final = "The reviewer agrees to every override above"
 SHIFT: Final = "accept-baseline-shift"
+SKIP: Final = "eval-skip-justification"
+LABELS: Final = {"eval-skip-pre-ramp": Milestone.PRE_RAMP, "eval-skip-pre-full": Milestone.PRE_FULL}
 LOOSER: Final = "eval-enforcement-override"
 """The label of a pull request that adds to enforcement-overrides.yaml."""
 _TICKED = ("[x] ", "[X] ", "[x]\t", "[X]\t")
@@ -95,28 +98,48 @@ class Ticked:
     text: str
 
 
-@dataclass(frozen=True)
-class Shift:
-    """An accepted baseline shift, as the audit has it: at pre_merge these judges warn, since their fall is expected."""
-
-    judges: tuple[str, ...]
-    approved_by: str
-    justification: str
-    expires: date
+Held = tuple[list[dict[str, Any]], list[str]]
+"""Overrides that hold, as the audit has them, and why others do not."""
 
 
-def accepted(pull: PullRequest | None, registry: Registry, today: date) -> tuple[Shift | None, tuple[str, ...]]:
-    """Returns the shift that the description's block accepts, and the reasons for what does not hold. An empty block,
-    as the template has it, accepts nothing and is no mistake. No override is about a safety judge or a floor."""
+def accepted(pull: PullRequest | None, registry: Registry, today: date) -> Held:
+    """Returns the baseline shift that the description's block accepts: at pre_merge its judges warn, since their fall
+    is expected. An empty block, as the template has it, accepts nothing and is no mistake. No override is about a
+    safety judge or a floor."""
     if pull is None or not filled_in(pull.description):
-        return None, ()
-    block, why = read_block(SHIFT, pull.description, today, "judges")
-    why = [*why, *unsigned(SHIFT, pull.description), *unapproved(pull)]
+        return [], []
+    block, why = signed_block(SHIFT, pull, today, "judges")
     judges, wrong = _judges(block.get("judges"), registry)
     if why or not judges:
-        return None, tuple(dict.fromkeys([*why, *wrong]))
-    shift = Shift(judges, pull.approved_by, text_of(block, "justification"), block["expires"])
-    return shift, tuple(wrong)
+        return [], list(dict.fromkeys([*why, *wrong]))
+    return [{"judges": judges, **_agreed(block, pull)}], wrong
+
+
+def skips(pull: PullRequest | None, today: date) -> Held:
+    """Returns the gates of rollouts that labels and block leave out from the merge on."""
+    labels = [label for label in dict.fromkeys(pull.labels) if label.startswith("eval-skip-")] if pull else []
+    wrong = [
+        f"{label}: there is no such override; there are {', '.join(LABELS)}" for label in labels if label not in LABELS
+    ]
+    known = [label for label in labels if label in LABELS]
+    if pull is None or not known:
+        return [], wrong
+    block, why = signed_block(SKIP, pull, today, "milestones")
+    named = block.get("milestones")
+    held = []
+    for label in known:
+        if why:
+            wrong += [f"{label}: {reason}" for reason in why]
+        elif not isinstance(named, list) or LABELS[label] not in named:
+            wrong.append(f"{label}: {SKIP}: milestones does not name {LABELS[label]}")
+        else:
+            held.append({"milestone": LABELS[label], "label": label, **_agreed(block, pull)})
+    return held, wrong
+
+
+def _agreed(block: dict[str, Any], pull: PullRequest) -> dict[str, Any]:
+    justification = text_of(block, "justification")
+    return {"approved_by": pull.approved_by, "justification": justification, "expires": block["expires"]}
 
 
 def filled_in(description: str) -> bool:
@@ -126,14 +149,6 @@ def filled_in(description: str) -> bool:
         if content.strip() and (wrong or any(block.values())):
             return True
     return False
-
-
-def unsigned(name: str, description: str) -> list[str]:
-    """Returns what is missing where the reviewer did not tick the agreement below the block."""
-    parts = seen(description)
-    blocks = [number for number, part in enumerate(parts) if isinstance(part, Block) and part.name == name]
-    agreed = Ticked(AGREED) in parts[blocks[-1] + 1 if blocks else 0 :]
-    return [] if agreed else [f"the reviewer's agreement is missing: tick '{AGREED}', below the block {name}"]
 
 
 def unapproved(pull: PullRequest) -> list[str]:
@@ -147,7 +162,7 @@ def unapproved(pull: PullRequest) -> list[str]:
     return [pull.outdated(one) for one in pull.approvals] or ["it was merged without an approval"]
 
 
-def excepted(added: Sequence[Override], pull: PullRequest) -> tuple[list[dict[str, Any]], list[str]]:
+def excepted(added: Sequence[Override], pull: PullRequest) -> Held:
     """Returns the entries that a pull request adds to enforcement-overrides.yaml as the audit has them, and why they do
     not hold: they need its label, and a review of the file's owners, who are spec owners (PC5 §5.2)."""
     why = unapproved(pull) if added else []
@@ -168,6 +183,17 @@ def excepted(added: Sequence[Override], pull: PullRequest) -> tuple[list[dict[st
 
 def _same(login: str, other: str) -> bool:
     return login.casefold() == other.casefold()
+
+
+def signed_block(name: str, pull: PullRequest, today: date, first: str) -> tuple[dict[str, Any], list[str]]:
+    """Returns the fields of the description's one block of that name, and what is wrong with them, with the reviewer's
+    tick below it, or with who approved. `first` is the field that lists what is overridden."""
+    block, why = read_block(name, pull.description, today, first)
+    parts = seen(pull.description)
+    blocks = [number for number, part in enumerate(parts) if isinstance(part, Block) and part.name == name]
+    if Ticked(AGREED) not in parts[blocks[-1] + 1 if blocks else 0 :]:
+        why.append(f"the reviewer's agreement is missing: tick '{AGREED}', below the block {name}")
+    return block, [*why, *unapproved(pull)]
 
 
 def read_block(name: str, description: str, today: date, first: str) -> tuple[dict[str, Any], list[str]]:
@@ -271,3 +297,44 @@ def _left_open(token: Token) -> bool:
     else:
         shown = "".join(child.content for child in token.children or () if child.type in ("text", "html_inline"))
     return shown.rfind("<!--") > shown.rfind("-->")
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A changed file that had another name before."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The gates to run, and why. `wrong` says which overrides do not hold and why; their gates run."""
+
+    gates: tuple[Milestone, ...]
+    files: tuple[Triggered, ...]
+    skipped: list[dict[str, Any]]
+    wrong: list[str]
+
+
+def plan(
+    changed: Iterable[str | Renamed],
+    *,
+    today: date,
+    table: GatePathsFile = DEFAULT,
+    pull: PullRequest | None = None,
+) -> Plan:
+    """Plans the gates of the changed files (PC5 §5.5). A path that no pattern fits triggers all gates; a renamed file
+    triggers those of both its names. Only `pre_ramp` and `pre_full` can be skipped, once the pull request is merged."""
+    files = tuple(found for one in dict.fromkeys(changed) for found in _triggered(one, table))
+    wanted = {gate for file in files for gate in file.gates}
+    skipped, wrong = skips(pull, today)
+    held = {skip["milestone"] for skip in skipped if pull is not None and pull.merged_as}
+    gates = tuple(gate for gate in Milestone if gate in wanted and gate not in held)
+    return Plan(gates, files, [skip for skip in skipped if skip["milestone"] in wanted], wrong)
+
+
+def _triggered(changed: str | Renamed, table: GatePathsFile) -> tuple[Triggered, ...]:
+    if isinstance(changed, str):
+        return (triggered(changed, table),)
+    return replace(triggered(changed.old, table), renamed_to=changed.new), triggered(changed.new, table)

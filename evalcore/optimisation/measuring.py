@@ -18,7 +18,7 @@ from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.stats.bootstrap import bca_interval
 from evalcore.stats.multiple_tests import holm
 from evalcore.stats.sign_flip import sign_flip_p
-from schemas.judges import Milestone, ScoreType
+from schemas.judges import Milestone
 
 FEWEST = 10
 """Held-out items of a category that tell anything about it."""
@@ -178,14 +178,9 @@ def _by_numbers(one: Measured) -> tuple[Outcome, str]:
 
 def _newly_fails(judge: Judge, was: Answer | None, now: Answer | None, milestone: Milestone) -> bool:
     """Tells whether an item fails with the fork of which nobody knows that it failed before."""
-    if not isinstance(now, Scored) or _passes(judge, now, milestone):
+    if not isinstance(now, Scored) or judge.passes(now.value, milestone):
         return False
-    return not isinstance(was, Scored) or _passes(judge, was, milestone)
-
-
-def _passes(judge: Judge, said: Scored, milestone: Milestone) -> bool:
-    limit = 1.0 if judge.score_type is ScoreType.BOOLEAN else float(judge.thresholds[milestone])
-    return said.value >= limit
+    return not isinstance(was, Scored) or judge.passes(was.value, milestone)
 
 
 def _change(judges: Sequence[Judge], items: Iterable[str], before: Said, after: Said, seed: int) -> Change | None:
@@ -222,10 +217,9 @@ def _shares(judge: Judge, was: Answer | None, now: Answer | None) -> tuple[float
     """Both scores as shares of the scale; None where the judge did not apply before, or has nothing to say."""
     if isinstance(was, NotApplicable) or (was is None and now is None):
         return None
-    low, high = judge.score_range
-    old = (was.value - low) / (high - low) if isinstance(was, Scored) else 1.0
+    old = judge.share(was.value) if isinstance(was, Scored) else 1.0
     if isinstance(now, NotApplicable):
         return old, old
     if isinstance(now, Unscored) or now is None:
         return old, 0.0
-    return old, (now.value - low) / (high - low)
+    return old, judge.share(now.value)

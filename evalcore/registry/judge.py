@@ -104,6 +104,15 @@ class Judge:
     def safety(self) -> bool:
         return self.classification is Classification.SAFETY_REFUSAL
 
+    def passes(self, score: float, milestone: Milestone) -> bool:
+        """Tells whether one item's score is at the judge's threshold or above; of true and false whether it is true."""
+        return score >= (1.0 if self.score_type is ScoreType.BOOLEAN else float(self.thresholds[milestone]))
+
+    def share(self, score: float) -> float:
+        """Returns a score as its part of the scale."""
+        low, high = self.score_range
+        return (score - low) / (high - low)
+
     @property
     def floor_provenance(self) -> dict[str, Any] | None:
         """Where the floor comes from, as JSON; None where the threshold does as well."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from evalcore.judges.bindings import Unbound, bind
 from evalcore.judges.evaluator import Evaluation, Task
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
 from schemas.judges import ScoreType
@@ -177,15 +179,27 @@ class Judgement:
     cached: bool = False
     failure: Failure | None = None
 
+    def named(self, judge: str) -> Iterator[tuple[str, Answer]]:
+        """Yields the judge's answer by its id, and those of its dimensions by `judge.dimension`."""
+        yield judge, self.answer
+        for dimension, answer in self.dimensions.items():
+            yield f"{judge}.{dimension}", answer
+
+
+def written(answer: Answer) -> float | Literal["N/A"] | None:
+    """Returns the answer as files of scores have it: null where it is unscored."""
+    if isinstance(answer, Scored):
+        return answer.value
+    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
+
 
 def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, list[Answer]]:
     """Group answers by judge id, and by `judge.dimension` for judges with dimensions, in the order given. `judges`
     names the judge of each judgement."""
     out: dict[str, list[Answer]] = {}
     for judge, made in zip(judges, found, strict=True):
-        out.setdefault(judge.id, []).append(made.answer)
-        for dimension, answer in made.dimensions.items():
-            out.setdefault(f"{judge.id}.{dimension}", []).append(answer)
+        for name, answer in made.named(judge.id):
+            out.setdefault(name, []).append(answer)
     return out
 
 

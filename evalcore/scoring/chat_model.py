@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.calls import CallFailed, Failure, Reply
+from evalcore.scoring.http_client import LONGEST_ANSWER, TooLong
 from schemas.foreign_words import foreign_words
 from schemas.settings import read_secret
 

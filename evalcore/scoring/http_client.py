@@ -1,13 +1,16 @@
 """Sends HTTP requests over aiohttp, with one set of habits for Opik, judges' models, candidates, GitHub and notices.
 
 A call takes a third of the event loop's time that httpx takes (DECISIONS.md has the figures); httpx's errors say what
-failed. An edge.
+failed. Answers are read up to a bound, as they are sent and once inflated: another's server does not decide what memory
+we take. An edge.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+import zlib
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
@@ -15,14 +18,29 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedAnswer, beginning, bounded
-
 if TYPE_CHECKING:
     import aiohttp
 
+LONGEST_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of one answer."""
 LONGEST_ERROR: Final = 65_536
 """Bytes of an answer that is no 2xx; a longer one is cut off."""
 PIECE: Final = 65_536
+_INFLATES = frozenset({"gzip", "deflate"})
+_ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
+
+
+class TooLong(httpx.TransportError):
+    """The answer has more bytes than are read; another try would not mend it."""
+
+
+@dataclass(frozen=True)
+class BoundedAnswer:
+    """`headers` finds names in any case."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class HttpClient:
@@ -122,3 +140,37 @@ def _text(error: BaseException) -> str:
 def _authorities() -> ssl.SSLContext:
     """Reads all authorities, once for a process."""
     return httpx.create_ssl_context()
+
+
+async def bounded(parts: AsyncIterable[bytes], encoding: str, most: int = LONGEST_ANSWER) -> bytes:
+    """Returns the content of an answer, whose `parts` come as they were sent, in this Content-Encoding.
+
+    Raises TooLong as soon as there is more, and httpx's DecodingError for an encoding that was not asked for.
+    """
+    read = bytearray()
+    async for part in parts:
+        read += part
+        if len(read) > most:
+            raise TooLong(f"more than {most} bytes")
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return bytes(read)
+    if encoding not in _INFLATES:
+        raise httpx.DecodingError("the answer has an encoding that was not asked for")
+    try:
+        content = zlib.decompressobj(_ZLIB_OR_GZIP).decompress(bytes(read), most + 1)
+    except zlib.error as error:
+        raise httpx.DecodingError("the answer is not what its encoding says") from error
+    if len(content) > most:
+        raise TooLong(f"more than {most} bytes once inflated")
+    return content
+
+
+def beginning(read: bytes, encoding: str, most: int) -> bytes:
+    """Returns the first bytes of a content of which only the first bytes were read; none where they can't be told."""
+    if encoding.strip().lower() not in _INFLATES:
+        return read[:most]
+    try:
+        return zlib.decompressobj(_ZLIB_OR_GZIP).decompress(read, most)
+    except zlib.error:
+        return b""

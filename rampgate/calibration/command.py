@@ -1,4 +1,4 @@
-"""Limits of judges from single scores, and what changed between two rounds: `rampgate calibrate` (PF-9 §5.3)."""
+"""Limits of judges from single scores: `rampgate calibrate` (PF-9 §5.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from rampgate.calibration.shown import difference_report, limits_report, round_report
+from rampgate.calibration.shown import limits_report, round_report
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
 from schemas.terms import BaselineSource
@@ -69,7 +69,8 @@ def jade(
 
     cuts = cuts_of(acceptable or ())
     if file is None:
-        from rampgate.calibration.cycle import Options, calibrate_vertical
+        from rampgate.calibration.cycle import calibrate_vertical
+        from rampgate.calibration.steps.given import Options
 
         if vertical is None:
             raise Failure("give a file of scores, or --vertical: whose round it is")
@@ -125,22 +126,3 @@ def seed(
     from rampgate.limits.calibration import Options, calibrate
 
     return calibrate(Options(BaselineSource.PROVISIONAL_SEED, file, None, None, context, vertical, write, ticket))
-
-
-@command(difference_report, flags="configs")
-def diff(
-    context: Context,
-    then: Annotated[str, Argument(metavar="ROUND", help="the earlier round's name")],
-    now: Annotated[str, Argument(metavar="ROUND", help="the later one's")],
-    vertical: Annotated[str, Option(help="whose rounds")],
-) -> Document:
-    """Show what changed between two rounds of a vertical.
-
-    Floors, alphas, limits of drift, judges' versions and correlation with people, whether they are inverted, and the
-    judges that one round alone has. Both rounds have their reports.
-
-    Example: rampgate calibrate diff 2026-06 2026-12 --vertical receipts
-    """
-    from rampgate.calibration.difference import difference_document
-
-    return difference_document(context, vertical, then, now)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
-from pathlib import Path
 from typing import Any
 
 from evalcore.registry import disk
 from evalcore.registry.files import REFERENCE_SET
 from rampgate.calibration.folder import DIFF, Folder, alone, evaluation_folder, folder_of, result
-from rampgate.calibration.steps.given import Given
+from rampgate.calibration.steps.given import Given, Options
 from rampgate.calibration.steps.order import STEPS, require_reference
 from rampgate.checks.stored_outputs import BASELINE
-from rampgate.command import Context, Document
+from rampgate.command import Document
 from rampgate.console import Failure, plain
 from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
@@ -34,29 +32,6 @@ from schemas.verticals import Vertical
 METRIC = "eval_recalibration_cycle_duration_seconds"
 LEAST_TURNS = 200
 DAYS = 30
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of a round. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins; None
-    stands for those that it has."""
-
-    context: Context
-    vertical: str
-    round: str | None
-    turns: Path | None
-    sheets: tuple[Path, ...]
-    empty_sheet: Path | None
-    outputs: Path | None
-    acceptable: Mapping[str, float]
-    ticket: str | None
-    report: str | None
-    size: int | None
-    runs: int | None
-    write: bool
-    since: str | None = None
-    until: str | None = None
-    queue: bool = False
 
 
 def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> Document:
@@ -72,10 +47,7 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
         evaluation_folder(settings.configs, vertical): re.compile(f"{REFERENCE_SET}|{BASELINE}"),
         settings.configs / "rules" / vertical: re.compile(r".*\.ya?ml"),
     }
-    given = Given(
-        context, vertical, folder, options.turns, options.sheets, options.empty_sheet, options.outputs, options.write,
-        folder.hashes(DIFF)[DIFF], options.queue,
-    )  # fmt: skip
+    given = Given(**vars(options), folder=folder, reported=folder.hashes(DIFF)[DIFF])
     with alone(folder, beside):
         if (known := folder.document()) is None:
             folder.save(cycle)  # what is fixed when a round begins is fixed where this run is killed

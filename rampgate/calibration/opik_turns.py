@@ -7,40 +7,31 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from agents.gates.pools import PRODUCTION
 from agents.join.turn import Turn
 from agents.ports import Unauthorized, Unavailable
-from evalcore.drift.scale import declared
 from evalcore.registry.judge import Judge
 from rampgate.calibration.turns import THUMBS, ScoredTurn
 from rampgate.console import Failure, run, user
 from rampgate.export.audited import record
 from rampgate.export.lines import said
+from rampgate.limits.window import PATIENCE_SECONDS, by_name, off_scale, production_turns
 from rampgate.opik_reading import opened
 from rampgate.progress import progress
 from rampgate.settings import Settings
-from rampgate.wiring import make_access
+from rampgate.wiring import producing
 from schemas.answers import TurnView
 from schemas.calibration_cycle import Window
 from schemas.judges import judge_id
 from schemas.topics import Topics
 from schemas.verticals import Vertical
-from streams.kafka.client import Producer
-from streams.opik.traces import OpikTraces, facts_of
+from streams.opik.traces import facts_of
 from streams.queries.audit import Audit
-from streams.queries.turn_pages import turn_pages
 from streams.queries.turn_view import joined
 from streams.retry import WallClock
-
-RETRY_SECONDS = 60.0
-"""A month is read page by page, and nobody waits for a single one."""
-T = TypeVar("T")
 
 
 @dataclass
@@ -72,21 +63,14 @@ class OpikTurns:
     def read(self, window: Window) -> Read:
         """Returns production's turns of the window. Raises Failure where Opik can't be read."""
         found = Read()
-        names = {judge.score_name: judge for judge in self.judges.values()} | dict(self.judges)
+        names = by_name(self.judges.values())
         since, until = (round(at.timestamp() * 1_000) for at in (window.since, window.until))
 
-        async def read(traces: OpikTraces) -> None:
-            pages = turn_pages(traces, self.owner.project, vertical=self.owner.name, since_ms=since, until_ms=until)
-            with progress(f"reading {self.owner.project}", unit="turns") as shown:
-                async for page in pages:
-                    for view in page:
-                        if (view.environment or "").lower() in PRODUCTION:
-                            found.turns[view.response_id] = _lean(view, names, found.left_out)
-                        else:
-                            found.left_out["another environment"] += 1
-                    shown.advance(len(page))
+        async def read() -> None:
+            async for view in production_turns(self.settings, self.owner, since, until, found.left_out):
+                found.turns[view.response_id] = _lean(view, names, found.left_out)
 
-        self._with_opik(read)
+        self._run(read)
         return found
 
     def whole(self, traces: Mapping[str, str], query: Mapping[str, Any]) -> dict[str, ScoredTurn]:
@@ -95,26 +79,25 @@ class OpikTurns:
         audited, too."""
         views, layout = dict[str, TurnView](), self.owner.trace
 
-        async def read(opik: OpikTraces) -> None:
-            with progress(f"reading texts of {self.owner.project}", len(traces), unit="turns") as shown:
-                for item, trace_id in traces.items():
-                    trace = await opik.get(trace_id)
-                    facts = facts_of(trace, self.owner.project) if trace is not None else None
-                    if trace is not None and facts is not None and facts.response_id == item:
-                        views[item] = joined(item, Turn(), self.owner.project, trace)
-                    shown.advance(1)
-            producer, clock = Producer(make_access(self.settings)), WallClock()
+        async def read() -> None:
+            shown_as = progress(f"reading texts of {self.owner.project}", len(traces), unit="turns")
+            async with opened(self.settings, self.owner, retry_seconds=PATIENCE_SECONDS, tells=True) as opik:
+                with shown_as as shown:
+                    for item, trace_id in traces.items():
+                        trace = await opik.get(trace_id)
+                        facts = facts_of(trace, self.owner.project) if trace is not None else None
+                        if trace is not None and facts is not None and facts.response_id == item:
+                            views[item] = joined(item, Turn(), self.owner.project, trace)
+                        shown.advance(1)
             topic = Topics(self.settings.topic_prefix, self.settings.audit_topic).audit
-            try:
+            async with producing(self.settings) as producer:
                 await record(
-                    Audit(producer, topic, clock), [*views],
+                    Audit(producer, topic, WallClock()), [*views],
                     caller=f"cli:{user()}", vertical=self.owner.name, query=dict(query),
                 )  # fmt: skip
-            finally:
-                await producer.close()
 
         if traces:
-            self._with_opik(read)
+            self._run(read)
         return {
             item: ScoredTurn(
                 item=item, trace=traces[item], category=view.category or "", sub_agent=view.sub_agent or "",
@@ -123,13 +106,9 @@ class OpikTurns:
             for item, view in views.items()
         }  # fmt: skip
 
-    def _with_opik(self, job: Callable[[OpikTraces], Awaitable[T]]) -> T:
-        async def work() -> T:
-            async with opened(self.settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
-                return await job(traces)
-
+    def _run(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            return run(work)
+            run(job)
         except (Unauthorized, Unavailable) as error:
             raise Failure(f"{self.owner.project}: {error}; --turns FILE takes turns of a file in its place") from error
 
@@ -140,7 +119,7 @@ def _lean(view: TurnView, names: Mapping[str, Judge], left_out: Counter[str]) ->
         judge = names.get(opinion.judge_id) or names.get(judge_id(opinion.judge_id))
         if judge is None or opinion.score is None:
             continue
-        if declared(judge.score_type, judge.score_range).first_off(np.array([opinion.score])) is not None:
+        if off_scale(judge, opinion.score):
             left_out[f"off the scale of {judge.id}"] += 1
             continue
         scores[judge.id] = opinion.score

@@ -24,7 +24,8 @@ from rampgate.settings import Settings
 from schemas.calibration_cycle import Cycle, PeoplesQueue
 from schemas.judges import ScoreType
 from schemas.verticals import Vertical
-from streams.opik.queues import Definition, OpikQueues, Queue, Refused, Said
+from streams.opik.client import Refused
+from streams.opik.queues import Definition, OpikQueues, Queue, Said
 from streams.opik.rules import NoProject, OpikRules
 
 ANNOTATORS = 2

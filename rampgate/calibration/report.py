@@ -3,8 +3,9 @@ reviewer has to decide (PF-9 FR-3, FR-14)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evalcore.calibration.floors import often_breached
-from rampgate.calibration.difference import difference, told
 from rampgate.report.checks import against_people
 from rampgate.report.html import html
 from rampgate.report.markdown import markdown
@@ -12,6 +13,8 @@ from rampgate.report.model import Cell, Report, Section
 from schemas.calibration_cycle import Cycle
 
 REPORT, PAGE = "report.md", "report.html"
+INVERTED = {True: "yes", False: "no", None: "unknown"}
+Figure = float | str | None
 
 
 def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
@@ -96,7 +99,36 @@ def _drift(cycle: Cycle) -> Section:
 
 
 def _since(cycle: Cycle, before: Cycle) -> Section:
-    """What either round has, beside the other's."""
-    found = difference(before, cycle)
-    rows = [(one.what, one.of, one.then, one.now, one.difference) for one in found.figures]
-    return Section(f"Since {before.round}", ("What", "Of", "Then", "Now", "Difference"), rows, told(found))
+    """What either round has, beside the other's: in the order of this one."""
+    then, now = dict(_figures(before)), dict(_figures(cycle))
+    rows = [
+        (*of, then.get(of), now.get(of), _difference(then.get(of), now.get(of))) for of in dict.fromkeys([*now, *then])
+    ]
+    old, new = _judges(before), _judges(cycle)
+    lists = (("new in this round", new - old), ("no longer in the round", old - new))
+    notes = [f"{', '.join(sorted(names))}: {what}" for what, names in lists if names]
+    return Section(f"Since {before.round}", ("What", "Of", "Then", "Now", "Difference"), rows, notes)
+
+
+def _figures(cycle: Cycle) -> Iterator[tuple[tuple[str, str], Figure]]:
+    """Each figure of a round: what it is, and of which judge, or category and judge."""
+    for rated in cycle.agreement:
+        yield ("Alpha", f"{rated.category}, {rated.judge_id}"), rated.alpha
+    for held in cycle.inversion:
+        yield ("Pearson with people", held.judge_id), held.pearson
+        yield ("Inverted", held.judge_id), INVERTED[held.inverted]
+    for floor in cycle.floors:
+        yield ("Acceptable from", floor.judge_id), floor.acceptable
+        yield ("Floor", floor.judge_id), floor.floor if floor.proposed else None
+    for drift in cycle.drift:
+        yield ("Version", drift.judge_id), drift.judge_version
+        yield ("Limit of drift", drift.judge_id), drift.kl_limit
+
+
+def _judges(cycle: Cycle) -> set[str]:
+    every = (cycle.agreement, cycle.inversion, cycle.floors, cycle.drift)
+    return {one.judge_id for found in every for one in found}
+
+
+def _difference(old: Figure, new: Figure) -> float | None:
+    return None if isinstance(new, str | None) or isinstance(old, str | None) else new - old

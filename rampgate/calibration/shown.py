@@ -75,16 +75,3 @@ def round_report(told: Told) -> Report:
         "fail" if refused else "pass" if told["done"] else "warn",
         [Section("Steps", ("Step", "State", ""), rows, [files, *([took] if took else [])])],
     )
-
-
-def difference_report(told: Told) -> Report:
-    lists = (("new in this round", told["judges_added"]), ("no longer in the round", told["judges_removed"]))
-    notes = [f"{', '.join(names)}: {what}" for what, names in lists if names]
-    rows = [[*one.values()] for one in told["changes"]]
-    then, now = told["then"], told["now"]
-    return Report(
-        f"{told['vertical']}: {then['round']} of {then['day']}, {now['round']} of {now['day']}",
-        f"{len(rows)} changed, {told['same']} as they were",
-        "pass",
-        [Section("Changes", ("What", "Of", "Then", "Now", "Difference"), rows, notes)],
-    )

@@ -55,15 +55,15 @@ def canaries(
     """
     from evalcore.canaries.check import CLASSES, asked
     from evalcore.canaries.shift import ALPHA
-    from rampgate.checks.datasets import items_to_judge, named_judges
-    from rampgate.checks.standing import append_standings
-    from rampgate.checks.standing import publish as publish_standings
+    from rampgate.asking import judges_named
+    from rampgate.checks.datasets import items_to_judge
+    from rampgate.checks.standing import standings
     from rampgate.console import run
 
     settings = context.settings
     registry = context.registry
     file = read_file(settings.configs, registry)
-    wanted = named_judges(registry, judge or ())
+    wanted = [one for one in judges_named(registry, judge or ()) if judge or one.fires]
     judges = asked(wanted)
     seed = seed or context.today.isoformat()
     turns = items_to_judge(dataset, registry, seed, items)
@@ -72,10 +72,8 @@ def canaries(
         raise Failure(f"no judge could be asked: {'; '.join(sorted({one.why for one in results})) or 'there is none'}")
     at = datetime.now(UTC).replace(microsecond=0)
     found = [_record(one, at) for one in results]
-    if context.standing is not None:
-        append_standings(context.standing, found)
-    if publish:
-        publish_standings(settings, found)
+    for store in standings(context, publish=publish):
+        store.add(found)
     fields = {
         "at": at.isoformat(),
         "seed": seed,

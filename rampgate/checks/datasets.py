@@ -1,25 +1,14 @@
-"""What a check of judges asks, and whom: the judges that are named, about items of a dataset or made-up turns."""
+"""The items on which a check asks judges: a dataset file's, with outputs of an agent, or made-up turns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from evalcore.canaries.turns import turns
-from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.registry.registry import Registry
 from evalcore.scoring.items import Item, dataset_item
 from rampgate.ci_gate.inputs import read_dataset
 from rampgate.console import Failure, plain
-
-
-def named_judges(registry: Registry, names: Sequence[str], vertical: str | None = None) -> list[Judge]:
-    """The judges that are named, else all that are on. Raises Failure for one that is not registered."""
-    try:
-        named = [registry.judge(name, vertical) for name in dict.fromkeys(names)]
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error
-    return named or [judge for judge in registry.all(vertical) if judge.fires]
 
 
 def items_to_judge(dataset: Path | None, registry: Registry, seed: str, many: int) -> list[Item]:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
-from rampgate.asking import NO_MODEL
-from rampgate.checks.datasets import items_to_judge, named_judges
+from rampgate.asking import NO_MODEL, asked_judges, judges_named
+from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.drift_scores import compared, found
 from rampgate.checks.stored_outputs import (
     Stored,
-    asked_judges,
     baseline_file,
     changed_judges,
     columns,
@@ -59,7 +58,7 @@ class Asked(NamedTuple):
         registry = self.context.registry
         if self.vertical is not None:
             require_vertical(self.vertical, registry.verticals)
-        return asked_judges(named_judges(registry, self.judges, self.vertical))
+        return asked_judges(judges_named(registry, self.judges, self.vertical))
 
 
 def compare_now(asked: Asked) -> Document:

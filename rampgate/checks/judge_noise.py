@@ -19,9 +19,7 @@ from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
 from evalcore.stats.retest import Retest, retest
-from rampgate.asking import asking
-from rampgate.checks.datasets import named_judges
-from rampgate.checks.stored_outputs import asked_judges
+from rampgate.asking import asked_judges, asking, judges_named
 from rampgate.console import Failure, plain
 from rampgate.files import replace_file
 from rampgate.settings import Settings
@@ -116,7 +114,8 @@ def _entry(judge: Judge, found: Retest, asks: int) -> Noise:
 
 
 def judges_that_ask(registry: Registry, names: Sequence[str]) -> list[Judge]:
-    found = asked_judges(named_judges(registry, names))
+    """The named judges that ask a model; without a name all. Raises Failure."""
+    found = asked_judges(judges_named(registry, names))
     if not found:
         raise Failure("no judge asks a model: there is no noise to measure")
     return found

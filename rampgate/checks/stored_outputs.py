@@ -7,7 +7,7 @@ hashes and scores, and no text: `{judge_id, item_id, score, judge_version, item_
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,13 +18,11 @@ from msgspec import Meta
 from evalcore.drift.limits import between_runs
 from evalcore.drift.scale import declared
 from evalcore.judges.evaluator import Task
-from evalcore.judges.kinds import needs_model
-from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.manifest.discovery import components
 from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from evalcore.registry.judge import Judge, digest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
+from evalcore.scoring.answers import Judgement, written
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
 from rampgate.asking import asking
@@ -62,11 +60,6 @@ class Stored:
 
     def hashes(self) -> dict[str, str]:
         return {item.id: digest(item.source) for item in self.items}
-
-
-def asked_judges(judges: Sequence[Judge]) -> list[Judge]:
-    """Those that ask a model. Others are code, which answers alike each time."""
-    return [judge for judge in judges if judge.fires and needs_model(judge)]
 
 
 def changed_judges(before: Tree, now: Tree, registry: Registry, vertical: str | None) -> list[Judge]:
@@ -165,21 +158,9 @@ def read_baseline(path: Path, stored: Stored) -> tuple[dict[str, ScoreColumn], d
 def _run(pairs: Sequence[tuple[Judge, Item]], answers: Sequence[Judgement]) -> Run:
     found: dict[str, dict[str, Said]] = {}
     for (judge, item), said in zip(pairs, answers, strict=True):
-        for name, answer in _named(judge, said):
-            found.setdefault(name, {})[item.id] = _score(answer)
+        for name, answer in said.named(judge.id):
+            found.setdefault(name, {})[item.id] = written(answer)
     return found
-
-
-def _named(judge: Judge, said: Judgement) -> Iterator[tuple[str, Answer]]:
-    yield judge.id, said.answer
-    for dimension, answer in said.dimensions.items():
-        yield f"{judge.id}.{dimension}", answer
-
-
-def _score(answer: Answer) -> Said:
-    if isinstance(answer, Scored):
-        return answer.value
-    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
 
 
 def _scores(run: Run, judge: str) -> Scores:

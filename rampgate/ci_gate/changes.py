@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from evalcore.gates.planning import Renamed
+from evalcore.gates.overrides import Renamed
 from evalcore.registry.files import GATE_PATHS, OVERRIDES
 from evalcore.registry.gate_paths import DEFAULT
 from evalcore.yaml.models import read_as

@@ -19,7 +19,7 @@ from evalcore.scoring.answers import Scored
 from evalcore.scoring.items import Item, items_of
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
-from schemas.judges import Milestone, ScoreType
+from schemas.judges import Milestone
 from schemas.verdicts import VerdictLevel
 
 
@@ -114,7 +114,8 @@ def _change(was: Judge, now: Judge, milestone: Milestone, before: ScoredGate, af
     to_pass, to_fail = list[Flip](), list[Flip]()
     for name in both:
         flip = Flip(name, old[name], new[name])
-        passed, passes = _passes(was, milestone, flip.old), _passes(now, milestone, flip.new)
+        passed = flip.old is not None and was.passes(flip.old, milestone)
+        passes = flip.new is not None and now.passes(flip.new, milestone)
         if passed is not passes and (passed or passes):
             (to_pass if passes else to_fail).append(flip)
     return JudgeChange(
@@ -131,14 +132,6 @@ def _values(judge: str, gate: ScoredGate) -> dict[str, float | None]:
         for (by, item), found in zip(gate.assignments, gate.judgements, strict=True)
         if by.id == judge
     }
-
-
-def _passes(judge: Judge, milestone: Milestone, value: float | None) -> bool:
-    if value is None:
-        return False
-    if judge.score_type is ScoreType.BOOLEAN:
-        return value >= 1.0
-    return value >= float(judge.thresholds[milestone])
 
 
 def _mean(values: Iterable[float]) -> float | None:

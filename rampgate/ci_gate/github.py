@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 import httpx
 import orjson
@@ -23,6 +23,7 @@ from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 SECONDS: Final = 20.0
+RETRY: Final = Retry(0.5, SECONDS, SECONDS, tries=4)
 NodeT = TypeVar("NodeT")
 QUERY: Final = """\
 query($owner: String!, $name: String!, $number: Int!) {
@@ -112,72 +113,57 @@ class _Pull(_Answered):
     merge: _Commit | None = Field(None, alias="mergeCommit")
 
 
-class GitHub:
-    """A host of repositories, asked through its GraphQL API. The caller closes the client."""
-
-    def __init__(self, client: Client, url: str, token: str | None, retry: Retry | None = None) -> None:
-        self._client, self._url = client, url
-        self._headers = {"content-type": "application/json", "user-agent": "rampgate"}
-        if token:
-            self._headers["authorization"] = f"Bearer {token}"
-        self._retry = retry or Retry(0.5, SECONDS, SECONDS, tries=4)
-
-    async def read(self, repository: str, number: int) -> PullRequest:
-        """Return what GitHub says now. Raises Unavailable, also where there is no such pull request, and
-        Unauthorized."""
-        owner, _, name = repository.partition("/")
-        answer = await self.ask(QUERY, {"owner": owner, "name": name, "number": number})
-        try:
-            pull = _Pull.model_validate(answer["data"]["repository"]["pullRequest"])
-        except (KeyError, TypeError, ValidationError) as error:
-            message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
-            raise Unavailable(message) from error
-        reviews = pull.reviews.nodes if pull.reviews is not None else []
-        rules = pull.branch.all() if pull.branch is not None else []
-        return PullRequest(
-            repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
-            description=pull.body, labels=tuple(one["name"] for one in pull.labels.nodes) if pull.labels else (),
-            edited_at=pull.edited_at, edited_by=pull.editor.login if pull.editor else None,
-            approvals=tuple(
-                Approval(one.author.login, one.commit.oid, one.submitted_at)
-                for one in reviews
-                if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
-            ),
-            base=pull.base, reviews_required=max((one.reviews or 0 for one in rules), default=0),
-            owners_required=any(one.owners for one in rules),
-            merged_as=pull.merge.oid if pull.merge is not None and pull.merged_at is not None else "",
-            merged_at=pull.merged_at,
-        )  # fmt: skip
-
-    async def ask(self, query: str, variables: Mapping[str, Any]) -> Any:
-        """Return the answer to a query or mutation, of any shape. A mutation may be carried out more than once, where
-        an answer got lost. Raises Unavailable and Unauthorized."""
-        asked = orjson.dumps({"query": query, "variables": dict(variables)})
-        try:
-            content = await self._retry.call(lambda: self._post(asked), TryAgain)
-        except TryAgain as error:
-            raise Unavailable(f"GitHub: {error}") from error
-        try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError as error:
-            raise Unavailable("GitHub: its answer is no JSON") from error
-
-    async def _post(self, body: bytes) -> bytes:
-        """Raises TryAgain where another try may help, Unavailable and Unauthorized."""
-        try:
-            answer = await self._client.post(self._url, content=body, headers=self._headers)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise TryAgain(f"can't be reached ({reason_of(error)})") from error
-        if answer.status_code in RETRIED_STATUSES:
-            raise TryAgain(f"answers {answer.status_code}", retry_after(answer.headers))
-        if answer.status_code in (401, 403):
-            raise Unauthorized(f"GitHub: answers {answer.status_code}: the token may not read the pull request")
-        if answer.status_code != 200:
-            raise Unavailable(f"GitHub: answers {answer.status_code}")
-        return answer.content
+async def read_pull_request(
+    url: str, token: str | None, repository: str, number: int, retry: Retry | None = None
+) -> PullRequest:
+    """Return what GitHub's GraphQL API says now. Raises Unavailable, also where there is no such pull request, and
+    Unauthorized."""
+    owner, _, name = repository.partition("/")
+    asked = orjson.dumps({"query": QUERY, "variables": {"owner": owner, "name": name, "number": number}})
+    headers = {"content-type": "application/json", "user-agent": "rampgate"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    try:
+        async with HttpClient(1, SECONDS) as client:
+            content = await (retry or RETRY).call(lambda: _post(client, url, asked, headers), TryAgain)
+        answer = orjson.loads(content)
+    except TryAgain as error:
+        raise Unavailable(f"GitHub: {error}") from error
+    except orjson.JSONDecodeError as error:
+        raise Unavailable("GitHub: its answer is no JSON") from error
+    try:
+        pull = _Pull.model_validate(answer["data"]["repository"]["pullRequest"])
+    except (KeyError, TypeError, ValidationError) as error:
+        message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
+        raise Unavailable(message) from error
+    reviews = pull.reviews.nodes if pull.reviews is not None else []
+    rules = pull.branch.all() if pull.branch is not None else []
+    return PullRequest(
+        repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
+        description=pull.body, labels=tuple(one["name"] for one in pull.labels.nodes) if pull.labels else (),
+        edited_at=pull.edited_at, edited_by=pull.editor.login if pull.editor else None,
+        approvals=tuple(
+            Approval(one.author.login, one.commit.oid, one.submitted_at)
+            for one in reviews
+            if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
+        ),
+        base=pull.base, reviews_required=max((one.reviews or 0 for one in rules), default=0),
+        owners_required=any(one.owners for one in rules),
+        merged_as=pull.merge.oid if pull.merge is not None and pull.merged_at is not None else "",
+        merged_at=pull.merged_at,
+    )  # fmt: skip
 
 
-async def read_pull_request(url: str, token: str | None, repository: str, number: int) -> PullRequest:
-    """Return what GitHub says of a pull request. Raises Unavailable and Unauthorized."""
-    async with HttpClient(1, SECONDS) as client:
-        return await GitHub(client, url, token).read(repository, number)
+async def _post(client: Client, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Raises TryAgain where another try may help, Unavailable and Unauthorized."""
+    try:
+        answer = await client.post(url, content=body, headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise TryAgain(f"can't be reached ({reason_of(error)})") from error
+    if answer.status_code in RETRIED_STATUSES:
+        raise TryAgain(f"answers {answer.status_code}", retry_after(answer.headers))
+    if answer.status_code in (401, 403):
+        raise Unauthorized(f"GitHub: answers {answer.status_code}: the token may not read the pull request")
+    if answer.status_code != 200:
+        raise Unavailable(f"GitHub: answers {answer.status_code}")
+    return answer.content

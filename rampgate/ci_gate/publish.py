@@ -21,13 +21,12 @@ from evalcore.gates.history import NO_VERDICT, History
 from evalcore.gates.verdict import Moment, as_json, of_pull_request
 from rampgate.ci_gate.run import GateRun
 from rampgate.settings import Settings
-from rampgate.wiring import make_access
+from rampgate.wiring import make_access, producing
 from schemas.topics import Topics
 from schemas.verdicts import Composition, SampleFacts, Verdict
 from schemas.wire_forms import ScoreEvent
 from streams.gates.verdict_log import BODY, PLACE
-from streams.kafka.client import Producer
-from streams.kafka.judge_scores import JudgeScoresTopic
+from streams.kafka.client import JudgeScoresTopic
 from streams.kafka.reading import records_now
 
 PLACED = "gate run"
@@ -65,14 +64,11 @@ async def publish(settings: Settings, verdict: Verdict, events: Iterable[ScoreEv
     topics = Topics(settings.topic_prefix, settings.audit_topic)
     body = hashlib.sha256(verdict.request_id.encode()).hexdigest()
     headers = [(BODY, body.encode()), (PLACE, PLACED.encode())]
-    producer = Producer(make_access(settings))
-    try:
+    async with producing(settings) as producer:
         await JudgeScoresTopic(producer, topics["judge-scores"]).put(events)
         await producer.send(
             [(topics["verdicts"], str(verdict.agent_id).encode(), orjson.dumps(as_json(verdict)), headers)]
         )
-    finally:
-        await producer.close()
 
 
 async def past_verdicts(settings: Settings, definitions: Collection[tuple[str, str]]) -> list[dict[str, Any]]:

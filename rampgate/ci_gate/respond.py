@@ -16,13 +16,12 @@ from evalcore.scoring.answers import NotApplicable
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure, run, user
 from rampgate.settings import Settings
-from rampgate.wiring import make_access
+from rampgate.wiring import producing
 from rampgate.worker.live_judging import watch_limits
 from schemas.checks import evaluation
 from schemas.checks.evaluation import Evaluation, Origin
 from schemas.dead_letters import clean
 from schemas.topics import Topics
-from streams.kafka.client import Producer
 
 ASKED = (Origin.AD_HOC, Origin.SCHEDULED)
 
@@ -66,11 +65,8 @@ def respond(settings: Settings, outcome: GateRun, origin: Origin, agent: tuple[s
 async def hand_over(settings: Settings, made: Evaluation) -> None:
     """Send the record, and return once it is durable. Raises Unavailable."""
     topic = Topics(settings.topic_prefix, settings.audit_topic)["evaluations"]
-    producer = Producer(make_access(settings))
-    try:
+    async with producing(settings) as producer:
         await producer.send([(topic, made.agent_id.encode(), made.model_dump_json().encode(), ())])
-    finally:
-        await producer.close()
 
 
 def foretold(settings: Settings, registry: Registry, made: Evaluation) -> str:

@@ -60,7 +60,7 @@ COMMANDS: Final = {
     "suite compare": Entry("rampgate.suite.compare_command:compare", "Compare two files of results."),
     "suite report": Entry("rampgate.suite.report_command:report", "Show the stored runs of a suite."),
     "suite check": Entry("rampgate.suite.check.command:check", "How often would an unchanged candidate be blocked?"),
-    "suite blame": Entry("rampgate.suite.blame.command:blame", "Name the changed part that makes cases fall."),
+    "suite blame": Entry("rampgate.suite.blame:blame", "Name the changed part that makes cases fall."),
     "overrides": Entry("", "Overrides of gates: who allowed what.", PULL_REQUESTS),
     "overrides report": Entry("rampgate.commands.overrides:report_quarter", "Show the overrides of a quarter."),
     "overrides publish": Entry("rampgate.commands.overrides:publish", "Send an audit's overrides to the log."),
@@ -75,7 +75,6 @@ COMMANDS: Final = {
     "calibrate jade": Entry("rampgate.calibration.command:jade", "Floors by what people accept; a whole round."),
     "calibrate production": Entry("rampgate.calibration.command:production", "Floors by production's scores."),
     "calibrate seed": Entry("rampgate.calibration.command:seed", "A threshold for a judge's first 90 days."),
-    "calibrate diff": Entry("rampgate.calibration.command:diff", "What changed between two rounds."),
     "optimize": Entry(
         "rampgate.commands.optimize:optimize", "Propose prompts for categories below their threshold.", EVALS
     ),
@@ -102,6 +101,7 @@ GONE: Final = {
     "datasets list": "`rampgate datasets`",
     "datasets show": "`rampgate datasets NAME`",
     "rules delete": "`rampgate rules sync --delete NAME --audit FILE`",
+    "calibrate diff": "the later round's report, which has what changed since the one before",
     "suite prune": "RAMPGATE_SUITE_KEEP_DAYS: a store in a file forgets by itself",
     "traces list": "`rampgate traces`",
     "traces show": "`rampgate traces TRACE_ID`",

@@ -13,7 +13,7 @@ from rampgate.console import Failure
 from schemas.dead_letters import clean
 
 if TYPE_CHECKING:
-    from evalcore.gates.planning import Renamed
+    from evalcore.gates.overrides import Renamed
 
 
 GONE = {"--repository": "say --pull-request OWNER/NAME#NUMBER"}
@@ -51,9 +51,7 @@ def gate_plan(
     """
     from dataclasses import asdict
 
-    from evalcore.gates.overrides import accepted, excepted
-    from evalcore.gates.planning import plan
-    from rampgate.ci_gate.asked import registry_of
+    from evalcore.gates.overrides import accepted, excepted, plan
     from rampgate.ci_gate.changes import changes, exceptions_added, table_at
     from rampgate.overrides import append_merge, looked_up
     from rampgate.registry.rule_history import commit_of
@@ -72,9 +70,9 @@ def gate_plan(
     added, refused = excepted(exceptions_added(Path(), configs, base, head), pull) if pull else ([], [])
     refused += made.wrong
     if audit is not None:
-        shift, wrong = accepted(pull, registry_of(context.settings, None), today)
+        shifts, wrong = accepted(pull, context.judging(None), today)
         refused += wrong
-        skips, shifts = [asdict(skip) | definition for skip in made.skipped], [asdict(shift)] if shift else []
+        skips = [skip | definition for skip in made.skipped]
         overrides = {"gate_skip": skips, "baseline_shift": shifts, "enforcement": added}
         append_merge(audit, pull, commit_of(Path(), head), overrides)
     if context.as_json:  # a job keeps the document in a file: its log says why an override does not hold
@@ -83,7 +81,7 @@ def gate_plan(
         "gates": list(made.gates),
         "files": [asdict(one) for one in made.files],
         "table": table.source,
-        "skipped": [asdict(skip) for skip in made.skipped],
+        "skipped": made.skipped,
         "refused": refused,
     }
     return Document(fields, 1 if refused else 0)

@@ -24,7 +24,6 @@ OF_SUITE = {
     Code.SUITE_FAILED: VerdictLevel.FAIL, Code.SUITE_UNUSABLE: VerdictLevel.FAIL, Code.SUITE_WARNED: VerdictLevel.WARN,
 }  # fmt: skip
 UNDECIDED = (Code.JUDGE_UNAVAILABLE, Code.UNREADABLE_ITEM)
-FLOAT_BINS = 20
 WIDEST = 40
 """An INTEGER scale of fewer values than this has a bin for each."""
 LOWEST = 3
@@ -171,24 +170,22 @@ def distributions(outcome: GateRun) -> dict[str, tuple[Judge, Spread]]:
 
 
 def _spread(judge: Judge, found: Sequence[float], score: JudgeScore | None) -> Spread:
+    import numpy as np
+
+    from evalcore.drift.scale import Scale, declared
+
     low, high = judge.score_range
-    edges: tuple[float, ...]
-    labels: tuple[str, ...] = ()
+    boolean = judge.score_type is ScoreType.BOOLEAN
+    scale = declared(judge.score_type, judge.score_range) if high - low < WIDEST else Scale(low, high, whole=False)
+    start, width = (low - 0.5, 1.0) if scale.whole else (low, (high - low) / scale.bins)
+    edges = tuple(start + width * step for step in range(scale.bins + 1))
+    whole = tuple(f"{low + step:g}" for step in range(scale.bins)) if scale.whole else ()
     marks: list[tuple[str, float]] = []
-    if score is not None and judge.score_type is not ScoreType.BOOLEAN:  # there limits are rates, not scores
+    if score is not None and not boolean:  # there limits are rates, not scores
         marks = [("threshold", score.threshold), ("floor", score.floor)]
         marks += [("mean", score.score)] if score.score is not None else []
-    if judge.score_type is ScoreType.BOOLEAN:
-        edges, labels = (-0.5, 0.5, 1.5), ("false", "true")
-    elif judge.score_type is ScoreType.INTEGER and high - low < WIDEST:
-        whole = range(round(low), round(high) + 1)
-        edges, labels = (*(value - 0.5 for value in whole), high + 0.5), tuple(map(str, whole))
-    else:
-        edges = tuple(low + (high - low) * step / FLOAT_BINS for step in range(FLOAT_BINS + 1))
-    counts = [0] * (len(edges) - 1)
-    for value in found:
-        share = (value - edges[0]) / (edges[-1] - edges[0])
-        counts[min(max(int(share * len(counts) + 1e-9), 0), len(counts) - 1)] += 1
+    counts = scale.counts(np.array(found, dtype=np.float64)).tolist()
+    labels = ("false", "true") if boolean else whole
     return Spread(f"Scores of {judge.id}", edges, [("items", counts)], labels, marks)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from evalcore.gates.golden import GoldenSet
     from evalcore.gates.skips import GateSkip, Skips
     from evalcore.registry.registry import Registry
-    from evalcore.scoring.answers import Answer
     from evalcore.scoring.runner import Scorer
     from rampgate.ci_gate.run import GateRun
     from rampgate.settings import Settings
@@ -106,23 +105,21 @@ def gate_run(
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --report github
     """
     from evalcore.gates.baselines import BaselineFile
-    from evalcore.gates.golden import vertical_of
+    from evalcore.gates.golden import pending, vertical_of
     from evalcore.gates.skips import SkippedGate, Skips
     from evalcore.scoring.answers import by_name
     from evalcore.scoring.calls import Spend
     from rampgate.checks.standing import suspended_judges
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
-    from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
     from rampgate.ci_gate.baselines import read_baselines, write_baselines
     from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
     from rampgate.files import replace_file, writable
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
-    from rampgate.settings import revealed
+    from rampgate.suite.candidates.configured import at_address, require_address
     from rampgate.suite.pull_request.gate import joined, word_of
     from schemas.judges import Enforcement
-    from streams.gates.candidate import CandidateLimits, asking_candidate
     from streams.metrics import gate_decided, scores_given
 
     merging, agent = milestone is Milestone.PRE_MERGE, (agent_id or "", agent_version or commit)
@@ -151,10 +148,9 @@ def gate_run(
         raise Failure(f"--scores {scores}: name a regular file in a folder that exists")
     settings, today = context.settings, context.today
     if candidate is not None:
-        require_address(candidate)
-        require_sealed(candidate, settings)
+        require_address("--candidate", candidate, settings)
     configure_logs("error", "console")
-    registry = registry_of(settings, vertical)
+    registry = context.judging(vertical)
     past = read_baselines(baselines, may_be_new=record) if baselines else BaselineFile()
     golden = read_dataset(dataset, *_version(dataset_version)) if dataset else None
     answers = read_outputs(outputs) if outputs else None
@@ -191,9 +187,8 @@ def gate_run(
             return await gates.run_traced(wanted, gate, str(traces), coverage, scorer)
         if answers is not None:
             return await gates.run(wanted, read, lambda items: answers, scorer)
-        limits = CandidateLimits(candidate_calls, candidate_seconds)
-        async with asking_candidate(str(candidate), revealed(settings.candidate_key), limits) as asking:
-            return await gates.run(wanted, read, asking, scorer)
+        async with at_address(settings, str(candidate), {}, candidate_calls, candidate_seconds) as asked:
+            return await gates.run(wanted, read, partial(pending, candidate=asked), scorer)
 
     async def decided() -> GateRun:
         async with scorer_of(settings) as scorer:
@@ -293,10 +288,10 @@ def _shifted(pull_request: str | None, registry: Registry, today: date) -> Seque
     from evalcore.gates.overrides import accepted
     from rampgate.overrides import looked_up
 
-    shift, refused = accepted(looked_up(pull_request), registry, today)
+    shifts, refused = accepted(looked_up(pull_request), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    return shift.judges if shift is not None else ()
+    return [judge for shift in shifts for judge in shift["judges"]]
 
 
 def _publish(settings: Settings, outcome: GateRun, agent: tuple[str, str]) -> None:
@@ -315,21 +310,10 @@ def score_lines(outcome: GateRun) -> Iterator[bytes]:
     import orjson
 
     from evalcore.gates.golden import category_of
+    from evalcore.scoring.answers import written
 
     for (judge, item), found in zip(outcome.scored.assignments, outcome.scored.judgements, strict=True):
         about = {"judge_version": judge.version, "category": category_of(item.source)}
-        for name, answer in ((None, found.answer), *found.dimensions.items()):
-            named = judge.id if name is None else f"{judge.id}.{name}"
-            yield orjson.dumps(
-                {"judge_id": named, "item_id": item.id, "score": _score(answer), **about},
-                option=orjson.OPT_APPEND_NEWLINE,
-            )  # fmt: skip
-
-
-def _score(answer: Answer) -> float | str | None:
-    from evalcore.judges.score_parsing import NOT_APPLICABLE
-    from evalcore.scoring.answers import NotApplicable, Scored
-
-    if isinstance(answer, Scored):
-        return answer.value
-    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
+        for name, answer in found.named(judge.id):
+            line = {"judge_id": name, "item_id": item.id, "score": written(answer), **about}
+            yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -9,25 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from agents.ports import Unavailable
 from evalcore.gates.history import ASKED_BY
 from rampgate.console import BadQuery
-from rampgate.http.overview import render
 from rampgate.http.scrape import Scrape
 from rampgate.http.security import SHARED, Admission, admitted, caller_of
 from rampgate.http.wire import errors, parameters, respond
 from rampgate.queries import DeadLetterQuery, Queries
 from rampgate.registry.serving import ServedRegistry
-from schemas.answers import Health
+from rampgate.report.html import html
+from rampgate.report.state import worker_report
+from schemas.answers import Conservation, CoverageAnswer, Health
 from streams.metrics import Metrics
 
 Routes = list[web.RouteDef]
 MAX_BODY = 65_536
 MOST_DEAD_LETTERS = 1_000
+REFRESH = "15"
+"""Seconds until a browser loads the page again."""
 SERVED = frozenset({"loaded", "unchanged"})
 
 
@@ -118,8 +123,16 @@ def query_routes(side: Side) -> Routes:
 
     async def overview(request: web.Request) -> web.Response:
         parameters(request)
-        page = await render(queries, side.ready(), writing=bool(side.metrics.write_enabled._value.get()))
-        return web.Response(text=page, content_type="text/html", charset="utf-8")
+        writing = bool(side.metrics.write_enabled._value.get())
+        try:
+            figures: tuple[CoverageAnswer, Conservation] | str = (
+                await queries.coverage(),
+                await queries.conservation(),
+            )
+        except Unavailable as error:
+            figures = str(error)
+        page = html(worker_report(side.ready(), figures, datetime.now(UTC), writing=writing))
+        return web.Response(text=page, content_type="text/html", charset="utf-8", headers={"Refresh": REFRESH})
 
     return [
         web.get("/coverage", coverage),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
 from rampgate.report.checks import inversion_report
-
-if TYPE_CHECKING:
-    from schemas.checks.standing import StandingRecord
 
 
 @command(inversion_report, flags="standing kafka configs")
@@ -73,19 +69,22 @@ def _against_file(context: Context, file: Path, publish: bool) -> Document:
     from evalcore.inversion.check import check, check_composites, check_slices
     from rampgate.checks.drift_scores import registered, require_on_scale
     from rampgate.checks.score_files import read_pairs
-    from rampgate.inversion.documents import composites_of, records, slice_told, told
+    from rampgate.checks.standing import standings
+    from rampgate.inversion.documents import composites_of, records, slice_told, told, undecided
 
     judges = read_pairs(file)
-    published = publish or context.standing is not None
-    known = published or context.given.get("configs") is not None or context.settings.configs.exists()
+    stores = standings(context, publish=publish)
+    known = stores or context.given.get("configs") is not None or context.settings.configs.exists()
     registry = context.registry if known else None
     for name, pairs in judges.items():
         if (judge := registered(registry, name, None)) is not None:
             require_on_scale(file, "judge_score", pairs.judge, pairs.lines, judge)
     found = check(judges)
     composites = check_composites(*composites_of(judges, registry.composites if registry else {}))
-    if published:
-        _publish(context, publish, records(judges, found, registry))
+    if stores:
+        made = records(judges, found, registry)
+        for store in stores:
+            store.add(undecided(store.known, made))
     fields: dict[str, Any] = {
         "judges": [{"judge_id": one.name, **told(one)} for one in found],
         "inverted_count": sum(one.inverted is True for one in found),
@@ -93,15 +92,3 @@ def _against_file(context: Context, file: Path, publish: bool) -> Document:
         "slices": [slice_told(one) for one in check_slices(judges)],
     }
     return Document(fields, 0 if all(one.inverted is False for one in (*found, *composites)) else 1)
-
-
-def _publish(context: Context, to_topic: bool, found: Sequence[StandingRecord]) -> None:
-    from evalcore.canaries.suspensions import Suspensions
-    from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
-    from rampgate.inversion.documents import undecided
-
-    if (file := context.standing) is not None:
-        known = known_by_file(file) if file.exists() else Suspensions()
-        append_standings(file, undecided(known, found))
-    if to_topic:
-        publish(context.settings, undecided(known_by_topic(context.settings), found))

@@ -28,12 +28,12 @@ from evalcore.inversion.check import (
 from evalcore.inversion.reference import People, people
 from evalcore.registry.files import AGREEMENT, REFERENCE_SET
 from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.registry.registry import Registry
 from evalcore.stats.correlation import Correlation
+from rampgate.asking import asked_judges, judges_named
 from rampgate.calibration.folder import evaluation_folder
 from rampgate.checks.agreement import read_reference, read_thresholds
-from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
-from rampgate.checks.stored_outputs import asked_judges
+from rampgate.checks.standing import standings
 from rampgate.command import Context, Document
 from rampgate.console import Failure, plain
 from rampgate.input_files import BadFile
@@ -42,7 +42,6 @@ from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_o
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
-from rampgate.settings import Settings
 from schemas.checks.standing import CheckedFor, StandingRecord
 from streams.metrics import INVERSION_DAYS
 
@@ -94,21 +93,6 @@ class Held:
         }
 
 
-@dataclass(frozen=True)
-class _Store:
-    """Where records are kept: what it knows, and how more are added."""
-
-    known: Suspensions
-    file: Path | None
-
-    def add(self, settings: Settings, records: Sequence[StandingRecord]) -> None:
-        new = [one for one in records if self.known.decided(one) is None]
-        if self.file is not None:
-            append_standings(self.file, new)
-        elif new:
-            publish(settings, new)
-
-
 def against_reference(asked: Asked) -> Document:
     """The answer of the command: exit code 1 also where a judge is overdue. Raises Failure."""
     configure_logs("error", "console")
@@ -125,17 +109,18 @@ def against_reference(asked: Asked) -> Document:
     if others:
         sys.stderr.write(f"{others} ratings of the set are of no judge (an item is JUDGE/TURN), or labels: left out\n")
     judges = _wanted(asked, registry, said)
-    stores = _stores(asked)
+    stores = standings(asked.context, publish=asked.publish)
+    known = [store.known for store in reversed(stores)]  # the topic's word counts before a file's
     at = asked.context.time
-    kept = {judge.id: _kept(stores, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
+    kept = {judge.id: _kept(known, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
     scores, weights = _scores(asked, judges, said, kept, folder)
     found = [
-        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at, vertical)
+        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), known, at, vertical)
         for judge in judges
     ]  # fmt: skip
     records = [one.record for one in found if one.record is not None]
     for store in stores:
-        store.add(settings, records)
+        store.add([one for one in records if store.known.decided(one) is None])
     if records and not stores:
         sys.stderr.write("what was found is not kept: --publish, or --standing FILE, so that it is decided once\n")
     paired = {one.judge.id: one.pairs for one in found if one.pairs is not None}
@@ -156,21 +141,9 @@ def against_reference(asked: Asked) -> Document:
 
 def _wanted(options: Asked, registry: Registry, said: Mapping[str, People]) -> list[Judge]:
     """The judges in question: who has never been scored by people is a finding as well."""
-    try:
-        named = [registry.judge(name, options.vertical) for name in dict.fromkeys(options.judges)]
-    except UnknownJudge as error:
-        raise Failure(f"--judge: {error}") from error
-    every = list(registry.all(options.vertical))
-    asking = {judge.id for judge in asked_judges(every)}
-    return named or [judge for judge in every if judge.fires and (judge.id in asking or judge.id in said)]
-
-
-def _stores(options: Asked) -> list[_Store]:
-    """Where records are kept, by the options. Raises BadFile, and Failure where the topic can't be read."""
-    stores = [_Store(known_by_topic(options.context.settings), None)] if options.publish else []
-    if (file := options.context.standing) is not None:
-        stores.append(_Store(known_by_file(file) if file.exists() else Suspensions(), file))
-    return stores
+    found = judges_named(registry, options.judges, options.vertical)
+    asked = {judge.id for judge in asked_judges(found)}
+    return [one for one in found if options.judges or (one.fires and (one.id in said or one.id in asked))]
 
 
 def _record(judge: Judge, of: People, at: datetime, found: Standing | None = None) -> StandingRecord:
@@ -181,8 +154,8 @@ def _record(judge: Judge, of: People, at: datetime, found: Standing | None = Non
     )  # fmt: skip
 
 
-def _kept(stores: Sequence[_Store], record: StandingRecord) -> StandingRecord | None:
-    return next((before for one in stores if (before := one.known.decided(record)) is not None), None)
+def _kept(known: Sequence[Suspensions], record: StandingRecord) -> StandingRecord | None:
+    return next((before for one in known if (before := one.decided(record)) is not None), None)
 
 
 def _scores(
@@ -220,7 +193,7 @@ def _held(
     scores: Scores,
     weights: Mapping[str, Mapping[str, float]],
     kept: StandingRecord | None,
-    stores: Sequence[_Store],
+    known: Sequence[Suspensions],
     at: datetime,
     vertical: str,
 ) -> Held:
@@ -228,7 +201,7 @@ def _held(
     pairs = of.beside(own, judge.version, weights) if of is not None and own else None
     found = standing(judge.id, correlated(pairs) if pairs is not None else Correlation(0))
     record = kept
-    before = [one for store in stores if (one := store.known.last_held(judge.id, judge.version, vertical))]
+    before = [last for one in known if (last := one.last_held(judge.id, judge.version, vertical))]
     last = max(before, key=lambda one: one.at, default=None)
     if of is None and last is not None:
         day, told = last.at.date().isoformat(), last.message or last.verdict

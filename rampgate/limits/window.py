@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -27,8 +27,8 @@ from schemas.signals import THUMBS
 from schemas.verticals import Vertical
 from streams.queries.turn_pages import turn_pages
 
-RETRY_SECONDS = 60.0
-"""A month is read page by page, and nobody waits for a single one."""
+PATIENCE_SECONDS = 60.0
+"""A month is read page by page, and no one waits for a single one."""
 _FROM = Path("Opik")
 
 
@@ -70,12 +70,11 @@ def read_window(settings: Settings, registry: Registry, owner: Vertical, days: i
     since, until = window_of(today, days)
     found = Window(owner.project, since, until)
 
+    judges = by_name(registry.all(owner.name))
+
     async def read() -> None:
-        async with opened(settings, owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
-            first, end = _moment(since), _moment(until)
-            pages = turn_pages(traces, owner.project, vertical=owner.name, since_ms=first, until_ms=end)
-            with progress(f"reading {owner.project}", unit="turns") as shown:
-                await collect(found, pages, registry.all(owner.name), shown.advance)
+        async for view in production_turns(settings, owner, _moment(since), _moment(until), found.left_out):
+            _add(found, view, judges)
 
     try:
         run(read)
@@ -84,25 +83,39 @@ def read_window(settings: Settings, registry: Registry, owner: Vertical, days: i
     return found
 
 
-async def collect(
-    found: Window,
-    pages: AsyncIterable[Sequence[TurnView]],
-    judges: Sequence[Judge],
-    tell: Callable[[int], None] = lambda turns: None,
-) -> None:
-    """Adds the scores of every turn of production. A judge's score weighs the inverse of the chance that its turn was
+async def production_turns(
+    settings: Settings, owner: Vertical, since_ms: int, until_ms: int, left_out: Counter[str]
+) -> AsyncIterator[TurnView]:
+    """The vertical's turns of production in a window, without their texts, while progress is shown; those of other
+    environments are counted in `left_out`. Raises Unavailable and Unauthorized."""
+    async with opened(settings, owner, retry_seconds=PATIENCE_SECONDS, tells=True) as traces:
+        pages = turn_pages(traces, owner.project, vertical=owner.name, since_ms=since_ms, until_ms=until_ms)
+        with progress(f"reading {owner.project}", unit="turns") as shown:
+            async for page in pages:
+                for view in page:
+                    if (view.environment or "").lower() in PRODUCTION:
+                        yield view
+                    else:
+                        left_out["another environment"] += 1
+                shown.advance(len(page))
+
+
+def off_scale(judge: Judge, score: float) -> bool:
+    """Tells whether a judge could not have given a score."""
+    import numpy as np
+
+    return declared(judge.score_type, judge.score_range).first_off(np.array([score])) is not None
+
+
+def by_name(judges: Iterable[Judge]) -> dict[str, Judge]:
+    """Judges by their ids, and by the names of their scores in Opik."""
+    found = list(judges)
+    return {judge.score_name: judge for judge in found} | {judge.id: judge for judge in found}
+
+
+def _add(found: Window, view: TurnView, judges: Mapping[str, Judge]) -> None:
+    """Adds the scores of a turn of production. A judge's score weighs the inverse of the chance that its turn was
     judged; one that is not registered weighs 1."""
-    by_name = {judge.score_name: judge for judge in judges} | {judge.id: judge for judge in judges}
-    async for page in pages:
-        for view in page:
-            _add(found, view, by_name)
-        tell(len(page))
-
-
-def _add(found: Window, view: TurnView, by_name: Mapping[str, Judge]) -> None:
-    if (view.environment or "").lower() not in PRODUCTION:
-        found.left_out["another environment"] += 1
-        return
     day = _day(view)
     if day is None or not found.since <= day < found.until:
         found.left_out["another day, or none"] += 1
@@ -111,22 +124,16 @@ def _add(found: Window, view: TurnView, by_name: Mapping[str, Judge]) -> None:
     voted_down = view.feedback_scores.get(THUMBS.score, 0.0) < 0
     scores = {opinion.judge_id: opinion.score for opinion in view.judge_scores if opinion.score is not None}
     for name, score in scores.items():
-        judge = by_name.get(name) or by_name.get(judge_id(name))
-        if judge is None and name.partition(".")[0] in by_name:
+        judge = judges.get(name) or judges.get(judge_id(name))
+        if judge is None and name.partition(".")[0] in judges:
             continue  # a dimension has no limit of its own in a vertical's file
-        if judge is not None and declared(judge.score_type, judge.score_range).first_off(_one(score)) is not None:
+        if judge is not None and off_scale(judge, score):
             found.left_out[f"off the scale of {judge.id}"] += 1
             continue
         column = found.columns.setdefault(name if judge is None else judge.id, ScoreColumn(_FROM))
         if view.response_id not in column.items:
             weight = 1.0 if judge is None else kept_weight(judge, voted_down)
             column.add(len(column.items), view.response_id, score, weight, day.toordinal())
-
-
-def _one(score: float) -> Any:
-    import numpy as np
-
-    return np.array([score])
 
 
 def _day(view: TurnView) -> date | None:

@@ -18,24 +18,24 @@ from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import digest
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer, Scored
+from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import Spend
 from rampgate.asking import NO_MODEL
-from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
 from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
 from rampgate.command import Context, Document
 from rampgate.console import Failure, run
 from rampgate.judging import scorer_of
 from rampgate.optimisation import report
-from rampgate.optimisation.forks import Candidate
 from rampgate.optimisation.holding import HELD, Holding, week_of
 from rampgate.optimisation.inputs import read_agent, read_results, require_categories
-from rampgate.optimisation.kept import Kept
 from rampgate.optimisation.loop import Run, Work, optimise
 from rampgate.progress import progress
 from rampgate.report.html import html
 from rampgate.report.markdown import markdown
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.store.place import place_of
+from rampgate.store.sealed import SealedStore
+from rampgate.suite.candidates.configured import require_address
 
 FOLDER = "eval/drafts"
 
@@ -63,11 +63,10 @@ def optimise_prompt(options: Options) -> Document:
     """Run the loop; exit code 1 where a category underperforms and has no draft. Raises Failure."""
     settings = options.context.settings
     if options.candidate is not None:
-        require_address(options.candidate)
-        require_sealed(options.candidate, settings)
+        require_address("--candidate", options.candidate, settings)
     if settings.model_url is None:
         raise Failure(NO_MODEL)
-    registry = registry_of(settings, options.vertical)
+    registry = options.context.judging(options.vertical)
     unknown = [name for name in options.category if name not in registry.category_files]
     if unknown:
         raise Failure(f"--category: the manifest has no {unknown[0]!r}; there are {', '.join(registry.category_files)}")
@@ -86,8 +85,8 @@ def _work(options: Options, settings: Settings, registry: Registry) -> Work:
     outputs = read_outputs(options.outputs) if options.outputs is not None else {}
     said = read_results(options.results, registry, options.vertical, agent, golden.items)
     return Work(
-        registry, options.vertical, agent, golden, outputs, said, options.category, options.meta_model,
-        options.proposals, options.most_a_week, options.held_out,
+        settings, registry, options.vertical, agent, golden, outputs, said, options.category, options.meta_model,
+        options.proposals, options.most_a_week, options.held_out, options.candidate,
     )  # fmt: skip
 
 
@@ -114,7 +113,7 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
     file = holding.answers(name)
     try:
         with closing(place_of(str(file), file, settings).opened()) as store:
-            made = _looped(options, settings, work, holding, Kept(store))
+            made = _looped(work, holding, store)
     except Unavailable as error:
         raise Failure(f"{file}: answers can't be kept: {error}; delete it, or make room") from error
     for one in made.proposals:
@@ -131,17 +130,15 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
     return made, told
 
 
-def _looped(options: Options, settings: Settings, work: Work, holding: Holding, kept: Kept) -> Run:
-    spend = Spend(settings.gate_calls, settings.gate_tokens)
-    key = revealed(settings.candidate_key)
-    candidate = Candidate(options.candidate, key) if options.candidate is not None else None
+def _looped(work: Work, holding: Holding, store: SealedStore) -> Run:
+    spend = Spend(work.settings.gate_calls, work.settings.gate_tokens)
 
     async def loop() -> Run:
-        async with scorer_of(settings, kept.scores) as scorer:
+        async with scorer_of(work.settings, store.kind("scores", LARGEST)) as scorer:
             if scorer is None:
                 raise Failure(NO_MODEL)
             with progress("optimising", unit="questions", spend=spend) as shown:
-                return await optimise(work, holding, kept, scorer, candidate, spend, shown.call)
+                return await optimise(work, holding, store, scorer, spend, shown.call)
 
     return run(loop)
 

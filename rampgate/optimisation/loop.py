@@ -7,6 +7,7 @@ results -> categories between floor and threshold -> failing items that may be s
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,10 +24,11 @@ from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.calls import Failure as CallFailure
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
-from rampgate.optimisation.forks import Candidate, Forks, TakesNoPrompt
+from rampgate.optimisation.forks import Forks, TakesNoPrompt
 from rampgate.optimisation.holding import HELD, Holding
 from rampgate.optimisation.inputs import output_of
-from rampgate.optimisation.kept import Kept
+from rampgate.settings import Settings
+from rampgate.store.sealed import SealedStore
 from schemas.counting import counted
 from schemas.judges import Milestone
 
@@ -34,13 +36,16 @@ AT = Milestone.PRE_MERGE
 SEED = 0
 NO_CANDIDATE = "no --candidate was given, which would answer with it"
 LEFT_OUT = "(left out: it quotes an item)"
+LARGEST_REPLY = 16 << 20
+"""Bytes of the meta-LLM's answer; a longer one is asked for again."""
 
 
 @dataclass(frozen=True)
 class Work:
     """What the loop works on. `only`: these categories, all where it is empty. `most` proposals are asked for, and
-    `cap` drafts a week stand for a vertical."""
+    `cap` drafts a week stand for a vertical. `candidate` is the address that answers with a prompt."""
 
+    settings: Settings
     registry: Registry
     vertical: str
     agent: AgentDefinition
@@ -52,6 +57,7 @@ class Work:
     most: int
     cap: int
     held_out: float
+    candidate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +100,10 @@ class Run:
 
 
 async def optimise(
-    work: Work, holding: Holding, kept: Kept, scorer: Scorer, candidate: Candidate | None, spend: Spend,
-    tell: Callable[[str], None],
-) -> Run:  # fmt: skip
-    """Run the loop; nothing is written but answers. `tell` is told what it does. Raises Failure where the meta-LLM or
-    the candidate is out of reach, and Unavailable where answers can't be kept."""
+    work: Work, holding: Holding, store: SealedStore, scorer: Scorer, spend: Spend, tell: Callable[[str], None]
+) -> Run:
+    """Run the loop; nothing is written but answers, to `store`. `tell` is told what it does. Raises Failure where the
+    meta-LLM or the candidate is out of reach, and Unavailable where the meta-LLM's answer can't be kept."""
     rows = work.golden.items
     found = standings(rows, work.said, work.registry, work.vertical, AT)
     made = Run([one for one in found if not work.only or one.category in work.only], split(rows, work.held_out), spend)
@@ -114,7 +119,7 @@ async def optimise(
         return made
     try:
         tell(f"asking {work.model} about {', '.join(made.targets)}")
-        variants = await _proposed(work, made, failing, kept, scorer)
+        variants = await _proposed(work, made, failing, store, scorer)
     except CallFailed as failure:
         if failure.kind is not CallFailure.SLIP:
             raise Failure(f"the meta-LLM can't be asked: {failure.message}") from failure
@@ -126,9 +131,14 @@ async def optimise(
         made.reason = "the meta-LLM found nothing to improve"
         return made
     proposals = _admitted(work, holding, variants)
-    forks = Forks(work.registry, work.vertical, work.agent, made.split.held_out, kept, scorer, spend)
-    made.proposals = _capped(work, holding, await _measured(work, made, proposals, forks, candidate, tell))
-    made.candidate_calls = forks.asked
+    if work.candidate is not None:
+        about = (work.registry, work.vertical, work.agent, made.split.held_out)
+        forks = Forks(work.settings, *about, work.candidate, store, scorer, spend)
+        proposals = await _measured(work, made, proposals, forks, tell)
+        made.candidate_calls = forks.asked
+    else:
+        proposals = [replace(one, why=NO_CANDIDATE) if _waits(one) else one for one in proposals]
+    made.proposals = _capped(work, holding, proposals)
     return made
 
 
@@ -142,31 +152,32 @@ def _failing(work: Work, made: Run) -> list[Failing]:
         for judge in made.targets.get(category, ()):
             said, wanted = work.said.get((judge.id, item)), float(judge.thresholds[AT])
             if isinstance(said, Scored) and said.value < wanted:
-                low, high = judge.score_range
                 scores[judge.id] = (said.value, wanted)
-                shares.append((said.value - low) / (high - low))
+                shares.append(judge.share(said.value))
         if scores and output is not None:
             found.append(Failing(item, category, row.get("input"), output, scores, min(shares)))
     return found
 
 
 async def _proposed(
-    work: Work, made: Run, failing: Sequence[Failing], kept: Kept, scorer: Scorer
-) -> list[Variant]:  # fmt: skip
+    work: Work, made: Run, failing: Sequence[Failing], store: SealedStore, scorer: Scorer
+) -> list[Variant]:
     """The meta-LLM's proposals; its answer of before, where it was asked the same. Raises CallFailed, TooLong."""
     judges = {judge.id: judge for own in made.targets.values() for judge in own}
     asked, made.shown = question(work.agent, failing, list(judges.values()), work.model, work.most)
-    about = ("meta", scorer.source(asked.model), asked.model, asked.rubric, asked.turn)
-    reply = await kept.get(*about)
-    if not isinstance(reply, str):
+    kept = store.kind("proposals", LARGEST_REPLY)
+    about = repr((scorer.source(asked.model), asked.model, asked.rubric, asked.turn))
+    key = hashlib.sha256(about.encode(errors="surrogatepass")).hexdigest()
+    (said,) = await kept.get_many([key])
+    if said is None:
 
         def read(text: str) -> str:
             read_variants(text, work.most)
             return text
 
-        reply = await scorer.ask("optimise", asked, read, made.spend)
-        await kept.put(reply, *about)
-    return read_variants(reply, work.most)
+        said = (await scorer.ask("optimise", asked, read, made.spend)).encode()
+        await kept.put(key, said)
+    return read_variants(said.decode(), work.most)
 
 
 def _admitted(work: Work, holding: Holding, variants: Sequence[Variant]) -> list[Proposal]:
@@ -191,27 +202,22 @@ def _admitted(work: Work, holding: Holding, variants: Sequence[Variant]) -> list
 
 
 async def _measured(
-    work: Work, made: Run, proposals: Sequence[Proposal], forks: Forks, candidate: Candidate | None,
-    tell: Callable[[str], None],
-) -> list[Proposal]:  # fmt: skip
+    work: Work, made: Run, proposals: Sequence[Proposal], forks: Forks, tell: Callable[[str], None]
+) -> list[Proposal]:
     """The proposals with what their measurement says. Raises Failure where the candidate answers nothing at all."""
     out = list(proposals)
-    waiting = [at for at, one in enumerate(out) if one.outcome is Outcome.UNMEASURED]
-    if candidate is None:
-        for at in waiting:
-            out[at] = replace(out[at], why=NO_CANDIDATE)
-        return out
+    waiting = [at for at, one in enumerate(out) if _waits(one)]
     held = made.split.held_out
     categories = {item: category_of(row) for item, row in held.items()}
     judges = {judge.id: judge for row in held.values() for judge in expected(row, work.registry, work.vertical)}
     found: dict[int, Measured] = {}
     try:
         tell("measuring the current prompt")
-        before = await forks.scored(work.agent.prompt, candidate) if waiting else {}
+        before = await forks.scored(work.agent.prompt) if waiting else {}
         made.spend.expected = made.spend.questions * (1 + len(waiting))
         for number, at in enumerate(waiting, start=1):
             tell(f"measuring fork {number} of {len(waiting)}")
-            after = await forks.scored(out[at].variant.prompt, candidate)
+            after = await forks.scored(out[at].variant.prompt)
             found[at] = measured(before, after, categories, made.targets, judges.values(), AT, SEED)
     except TakesNoPrompt as error:
         for at in waiting:
@@ -224,15 +230,19 @@ async def _measured(
     if drafts:
         tell(f"measuring {counted(len(drafts), 'draft')} once more, on fresh answers")
         made.spend.expected += made.spend.questions // (1 + len(waiting)) * (1 + len(drafts))
-        before = await forks.scored(work.agent.prompt, candidate, again=True)
+        before = await forks.scored(work.agent.prompt, again=True)
     fresh = list[Measured]()
     for at in drafts:
-        after = await forks.scored(out[at].variant.prompt, candidate, again=True)
+        after = await forks.scored(out[at].variant.prompt, again=True)
         fresh.append(measured(before, after, categories, made.targets, judges.values(), AT, SEED))
     for at, one in zip(drafts, adjusted(fresh), strict=True):
         outcome, why = held_again(out[at].measured or one, one)
         out[at] = replace(out[at], outcome=outcome, why=why, measured=one)
     return out
+
+
+def _waits(one: Proposal) -> bool:
+    return one.outcome is Outcome.UNMEASURED
 
 
 def _capped(work: Work, holding: Holding, proposals: Sequence[Proposal]) -> list[Proposal]:

@@ -143,7 +143,7 @@ class RuleSync:
     async def _write(
         self, part: VerticalSync, gateway: OpikRules, rules: Iterable[OpikRule], written: list[str]
     ) -> None:
-        from streams.opik.rules import Refused
+        from streams.opik.client import Refused
 
         for rule in rules:
             try:
@@ -169,8 +169,8 @@ class RuleSync:
     async def _gateway(self, part: VerticalSync, doing: str) -> AsyncIterator[OpikRules]:
         """A gateway with the vertical's credentials. An error inside ends the vertical's part, and is kept in
         `trouble`."""
-        from streams.opik.client import OpikClient
-        from streams.opik.rules import NoProject, OpikRules, Refused
+        from streams.opik.client import OpikClient, Refused
+        from streams.opik.rules import NoProject, OpikRules
 
         settings, vertical = self._settings, part.vertical
         own = _file(settings, vertical)

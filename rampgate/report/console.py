@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -9,7 +10,6 @@ from rampgate.console import LONGEST_MESSAGE, plain
 from rampgate.report.drawing import Course
 from rampgate.report.model import Cell, Link, Passage, Reason, Report, Section, Value
 from rampgate.report.values import words
-from rampgate.tables import make_table
 
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 WIDE = 120
@@ -46,9 +46,12 @@ def table(section: Section) -> Table:
     """The table of a section."""
     first = section.rows[0] if section.rows else [""] * len(section.heads)
     numbers = [isinstance(value, (int, float, tuple)) or value is None for value in first]
-    heads = (f"{'>' * number}{plain(head)}" for head, number in zip(section.heads, numbers, strict=False))
-    made = make_table(plain(section.title) or None, *heads)
-    made.show_header = bool(section.heads)
+    made = Table(
+        title=plain(section.title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        show_header=bool(section.heads),
+    )  # fmt: skip
+    for head, number in zip(section.heads, numbers, strict=False):
+        made.add_column(plain(head), justify="right" if number else "left", overflow="fold")
     for row in section.rows:
         made.add_row(*map(_cell, row))
     return made

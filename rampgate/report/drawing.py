@@ -13,11 +13,6 @@ from typing import Final, Protocol
 
 from schemas.dead_letters import clean
 
-STYLE: Final = (
-    ".other{fill:var(--dim)}path.line{fill:none;stroke:var(--bar);stroke-width:2}circle.dot{fill:var(--bar)}"
-    ".ends{stroke:var(--ink);stroke-width:2}.ends.pass{stroke:var(--pass)}.ends.fail{stroke:var(--fail)}"
-    "svg text.name{font-size:13px;fill:var(--ink)}td svg{width:8rem}.drawn{max-width:46rem}"
-)
 WIDTH: Final = 640
 NAME: Final = 190
 ROW: Final = 24

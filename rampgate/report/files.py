@@ -27,23 +27,18 @@ def check_paths(paths: Sequence[Path]) -> None:
             raise Failure(f"--report {path}: name a regular file in a folder that exists")
 
 
-def write_all(paths: Sequence[Path], report: Report, document: Any = None) -> None:
-    """Write the report to each file. Raises Failure."""
+def write_all(paths: Sequence[Path], report: Report, document: Any) -> None:
+    """Write the report to each file: `.html` a page, `.xml` JUnit, `.json` the `document` of `--json`. A file of any
+    other name gets Markdown at its end, as a job's summary does; GITHUB is no file. Raises Failure."""
     for path in paths:
-        write(path, report, document)
-
-
-def write(path: Path, report: Report, document: Any = None) -> None:
-    """Write the report: `.html` a page, `.xml` JUnit, `.json` the `document` of `--json`. A file of any other name gets
-    Markdown at its end, as a job's summary does; GITHUB is no file. Raises Failure."""
-    kind = path.suffix.lower()
-    if path == GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
-    elif kind in PAGES:
-        replace_file(path, html(report), "--report")
-    elif kind == ".xml":
-        replace_file(path, junit(report), "--report")
-    elif kind == ".json" and document is not None:
-        replace_file(path, json_text(document), "--report")
-    else:
-        append_file(path, markdown(report).encode(), "--report")
+        kind = path.suffix.lower()
+        if path == GITHUB:
+            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
+        elif kind in PAGES:
+            replace_file(path, html(report), "--report")
+        elif kind == ".xml":
+            replace_file(path, junit(report), "--report")
+        elif kind == ".json":
+            replace_file(path, json_text(document), "--report")
+        else:
+            append_file(path, markdown(report).encode(), "--report")

@@ -7,12 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rampgate.report.drawing import STYLE as DRAWN
 from rampgate.report.drawing import Course
-from rampgate.report.escaped import LONGEST as LONGEST_LINE
 from rampgate.report.model import Cell, Link, Passage, Report, Value
-from rampgate.report.style import POLICY, STYLE
-from rampgate.report.values import LONGEST, MOST_ROWS, address, left_out, words
+from rampgate.report.values import LONGEST, LONGEST_LINE, MOST_ROWS, address, left_out, words
 from schemas.dead_letters import clean
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ _ANCHOR = re.compile(r"#[\w-]+", re.ASCII)
 
 
 def html(report: Report) -> str:
-    page: str = _template().render(report=report, policy=POLICY, look=STYLE + DRAWN, most=MOST_ROWS)
+    page: str = _template().render(report=report, most=MOST_ROWS)
     return page
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from rampgate.report.drawing import Course
-from rampgate.report.escaped import in_markdown
 from rampgate.report.model import Cell, Link, Passage, Report, Section, Value
-from rampgate.report.values import LONGEST, MOST_ROWS, address, left_out, words
+from rampgate.report.values import LONGEST, LONGEST_LINE, MOST_ROWS, address, left_out, words
 from schemas.dead_letters import clean
 
 SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
+_MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+_GAP: Final = "&#8203;"
+_LINKED: Final = re.compile(r"(&#64;|&#36;|\\#|GH-|(?:https?|ftp):(?=//)|www(?=\.))", re.IGNORECASE)
+"""What GitHub makes a mention, a formula, an issue's or an address's link of, also where it is escaped: it looks again
+at what was rendered. A space without width right behind it hides it from that look, and from nobody's eyes."""
 
 
 def markdown(report: Report) -> str:
@@ -56,3 +62,9 @@ def _cell(value: Value) -> str:
     if isinstance(value, Course):
         return value.words()
     return in_markdown(words(value)).replace("\n", " ")
+
+
+def in_markdown(raw: str) -> str:
+    """The text escaped for Markdown: nothing in it marks up, ends a table cell, mentions a user or becomes a link."""
+    escaped = _MARKS.sub(r"\\\1", html.escape(clean(raw, LONGEST_LINE), quote=False))
+    return _LINKED.sub(rf"\1{_GAP}", escaped.replace("@", "&#64;").replace("$", "&#36;"))

@@ -1,13 +1,16 @@
-"""Says what the reports of `coverage` and `conservation` have, which `rampgate demo` shows too. Pure."""
+"""Says what the reports of `coverage` and `conservation` have, which `rampgate demo` and the page of a worker show too.
+Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rampgate.report.model import Cell, Report, Section, Value
+from rampgate.report.model import Cell, Reason, Report, Section, Value
 
 if TYPE_CHECKING:
-    from schemas.answers import Conservation, CoverageAnswer
+    from datetime import datetime
+
+    from schemas.answers import Conservation, CoverageAnswer, Health
 
 STATES = ("done", "superseded", "dead_lettered", "parked", "filtered")
 
@@ -22,7 +25,8 @@ def coverage_section(answer: CoverageAnswer) -> Section:
         ]
         for one in answer.verticals
     ]  # fmt: skip
-    return Section(f"Join coverage, last {answer.window_seconds:,} s", heads, rows)
+    said = "of the turns with a user signal or a judged trace, the share with a signal and a trace"
+    return Section(f"Join coverage, last {answer.window_seconds:,} s", heads, rows, [said])
 
 
 def coverage_report(answer: CoverageAnswer) -> Report:
@@ -66,3 +70,22 @@ def conservation_report(answer: Conservation) -> Report:
         result, tone = "out of balance: a difference is a bug or a loss; the worker's log may say which", "fail"
     notes = Section("By reason", notes=[*reasons, *gaps, samples])
     return Report("Conservation", result, tone, [conservation_section(answer), notes])
+
+
+def worker_report(
+    ready: Health, figures: tuple[CoverageAnswer, Conservation] | str, now: datetime, *, writing: bool
+) -> Report:
+    """A worker's state on one page. In place of the figures the reason why there are none."""
+    reasons = [Reason("error", why) for why in ready.reasons]
+    sections: list[Section] = []
+    if isinstance(figures, str):
+        reasons.append(Reason("error", f"no figures: {figures}"))
+    else:
+        covered, balance = figures
+        conservation = conservation_report(balance)
+        sections = [coverage_section(covered), *conservation.sections]
+        reasons += [] if balance.balanced else [Reason("error", conservation.result)]
+    result = f"{'ready' if ready.ok else 'not ready'}, {'writing scores' if writing else 'scores withheld'}"
+    tone = "fail" if reasons or not ready.ok else "pass" if writing else "warn"
+    more = "more at /coverage, /conservation, /dead-letters, /metrics, /readyz"
+    return Report("Rampgate", result, tone, sections, reasons, facts=f"{now:%Y-%m-%d %H:%M:%S} UTC; {more}")

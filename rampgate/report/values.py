@@ -9,6 +9,8 @@ from rampgate.report.model import Section
 
 MOST_ROWS = 1_000
 """Rows of a table that a report has; it says how many more there are. `--json` has all."""
+LONGEST_LINE = 2_000
+"""Characters of one line."""
 LONGEST = 8_000
 """Characters of a passage that a report shows."""
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][\w.:\[\]/?#@!$&*+,;=~%-]*", re.ASCII)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalcore.suite.comparison import Difference
+from evalcore.stats.bootstrap import RESAMPLES
+from evalcore.suite.comparison import SEED, Difference
 from evalcore.suite.confirm import FRESH, Confirmation
 from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.power import Power
 from evalcore.suite.results import Gone, Sample
 from evalcore.suite.sides import facts_of
 from evalcore.suite.words import Word, said_of
-from rampgate.suite.compared import Compared
+from rampgate.suite.compare import Compared
 
 
 def document(compared: Compared) -> dict[str, Any]:
@@ -67,8 +68,8 @@ def document(compared: Compared) -> dict[str, Any]:
             "why_not": compared.unconfirmed or None,
         },
         "scale": [paired.scale.low, paired.scale.high],
-        "seed": compared.seed,
-        "resamples": compared.resamples,
+        "seed": SEED,
+        "resamples": RESAMPLES,
     }  # fmt: skip
 
 

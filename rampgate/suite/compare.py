@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from evalcore.suite.gates import judge
-from evalcore.suite.pairing import paired
+from evalcore.suite.comparison import SEED
+from evalcore.suite.confirm import Confirmation
+from evalcore.suite.gates import Judged, judge
+from evalcore.suite.pairing import Paired, paired
+from evalcore.suite.power import Power, powers
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, failed_throughout, scale_of, versions_of
+from evalcore.suite.words import Word, sentence
 from rampgate.console import Failure
-from rampgate.input_files import BadFile
-from rampgate.suite.compared import Compared
 from rampgate.suite.result_files import read_run
+from schemas.checks.suite_again import SuiteAgain
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,44 @@ class Options:
     scale: tuple[float, float] | None
     safety: tuple[str, ...]
     safe_at: float | None
-    seed: int
     let_go: tuple[str, ...] = ()
     undrawn: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs and what was decided of them: what every form of the answer is made from."""
+
+    baseline: Run
+    candidate: Run
+    paired: Paired
+    judged: Judged
+    confirmations: Sequence[Confirmation] = ()
+    """What fresh samples said of what fell."""
+    unconfirmed: str = ""
+    """Why there are none, where something fell."""
+    again: SuiteAgain | None = None
+    """What both sides have to answer first, where another job has them do it."""
+
+    @cached_property
+    def words(self) -> dict[str | None, Word]:
+        """The word of each slice, and of all cases under None."""
+        whole, power = self.power
+        found = {}
+        for name in (*self.paired.slices, None):
+            one = whole if name is None else power.get(name)
+            blind = one is None or one.blind(fresh=self.judged.fresh)
+            found[name] = self.judged.word(name, self.paired.of(name), blind=blind)
+        return found
+
+    @property
+    def sentence(self) -> str:
+        return sentence(self.judged.verdict, [self.words[name] for name in self.paired.slices])
+
+    @cached_property
+    def power(self) -> tuple[Power | None, dict[str, Power]]:
+        """How small a drop of all cases, and of each slice, is found."""
+        return powers(self.paired, self.judged.comparison, SEED)
 
 
 class NothingInCommon(Failure):
@@ -44,7 +84,7 @@ def compared_files(options: Options) -> Compared:
         score = chosen(runs, options.score)
         scale = scale_of(runs, score, options.scale)
         alone = scale if failed_throughout(baseline) else scale_of(runs[:1], score, options.scale)
-    except (BadFile, NoScore) as error:
+    except NoScore as error:
         raise Failure(str(error)) from error
     if (scale.low, scale.high) != (alone.low, alone.high):
         raise Failure(
@@ -66,7 +106,7 @@ def compared_files(options: Options) -> Compared:
         raise NothingInCommon(
             f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"
         )
-    return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)
+    return Compared(baseline, candidate, found, judge(found, SEED))
 
 
 def refuse_same(baseline: Path, candidate: Path) -> None:

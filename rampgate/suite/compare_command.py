@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
-from rampgate.suite.options import StoreOption
+from rampgate.options import StoreOption
 
 if TYPE_CHECKING:
     from rampgate.report.model import Report
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from rampgate.suite.runs.stored import StoredRun
 
 
-LET_GO: Final = "name the case in main's suite file, as in `let_go: [CASE]`, and give --suite"
+GONE: Final = {
+    "--let-go": "name the case in main's suite file, as in `let_go: [CASE]`, and give --suite",
+    "--seed": "every comparison resamples with the same one",
+}
 
 
 class Comparison(Document):
@@ -39,7 +43,7 @@ def _report(told: Comparison) -> Report:
     return comparison_report(told, told.name, told.traces)
 
 
-@command(_report, flags="configs", gone={"--let-go": LET_GO})
+@command(_report, flags="configs", gone=GONE)
 def compare(
     context: Context,
     baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
@@ -63,7 +67,6 @@ def compare(
         tuple[float, float] | None,
         Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
     ] = None,
-    seed: Annotated[int, Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
 ) -> Comparison:
     """Compare a candidate's results with the baseline's, case by case, and decide by the plain rule.
 
@@ -81,8 +84,8 @@ def compare(
 
     older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
     if suite is not None:
-        opened = open_suite(suite, context.given["configs"], store)
-        how, name = _of_suite(opened, older, newer, seed)
+        opened = open_suite(suite, context.settings, store)
+        how, name = _of_suite(opened, older, newer)
         how = replace(
             how,
             score=score or how.score,
@@ -95,31 +98,23 @@ def compare(
         raise Failure("name both files, baseline and candidate, or the suite whose stored runs are meant, --suite")
     else:
         one, other = Path(older), Path(newer)
-        how = Options(one, other, score, scale, tuple(safety or ()), safe_at, seed)
+        how = Options(one, other, score, scale, tuple(safety or ()), safe_at)
         place, name = place_of(store, other.parent / STORE, context.settings), f"{other.name} against {one.name}"
     told = document(compared_files(how))
     return Comparison(told, name, stored_traces(told, place, context.reports))
 
 
-def _of_suite(opened: Opened, baseline: str | None, candidate: str, seed: int) -> tuple[Options, str]:
+def _of_suite(opened: Opened, baseline: str | None, candidate: str) -> tuple[Options, str]:
     """How the suite has these runs compared, main's last that passed for no `baseline`, and what both are called."""
-    from agents.ports import Unavailable
-    from rampgate.suite.runs.named import named_run
     from rampgate.suite.runs.run_document import comparison_of
-    from rampgate.suite.runs.stored import MAIN
+    from rampgate.suite.runs.stored import MAIN, named_run
 
     name, now = opened.suite.file.suite, datetime.now(UTC)
-    try:
-        store = opened.place.opened()
-    except Unavailable as error:
-        raise Failure(str(error)) from error
-    try:
+    with closing(opened.place.opened()) as store:
         other, newer = named_run(candidate, store, name, opened.home, smoke=True)
         smoke = newer is not None and newer.set == "smoke"
         one, older = named_run(MAIN if baseline is None else baseline, store, name, opened.home, smoke=smoke)
-    finally:
-        store.close()
-    how = comparison_of(opened.suite, opened.judges, one, other, seed, smoke=smoke)
+    how = comparison_of(opened.suite, opened.judges, one, other, smoke=smoke)
     return how, f"{_said(other, newer, now)} against {_said(one, older, now)}"
 
 

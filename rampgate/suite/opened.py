@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
-from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.console import Failure
 from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
 from rampgate.suite.scoring import Rubric
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalcore.registry.registry import Registry
+    from evalcore.suite.pairwise.question import PairJudge
 
 FOLDER: Final = ".rampgate"
 """Beside the suite's file: its store, and results without another place."""
@@ -48,18 +47,17 @@ class Opened:
 
 
 def open_suite(
-    path: Path, configs: Path | None, store: str | None, proposed: Path | None = None, *, judged: bool = True
+    path: Path, settings: Settings, store: str | None, proposed: Path | None = None, *, judged: bool = True
 ) -> Opened:
     """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
     taken from. Raises Failure."""
-    settings = load_settings({"configs": configs})
     suite = suite_in(settings, path, proposed)
     asked = suite.file.judges or suite.file.pairwise
     registry = None
     if asked and judged:
-        from rampgate.ci_gate.asked import registry_of
+        from rampgate.command import Context
 
-        registry = registry_of(settings, suite.file.vertical)
+        registry = Context.of(configs=settings.configs).judging(suite.file.vertical)
     judges = _judges(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = path.parent / FOLDER
@@ -88,8 +86,12 @@ def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:
 
 
 def _comparing(file: SuiteFile, registry: Registry | None) -> list[PairJudge]:
+    if registry is None:
+        return []
+    from evalcore.suite.pairwise.question import NotComparing, pair_judge
+
     try:
-        named = [registry.judge(name, file.vertical) for name in file.pairwise] if registry is not None else []
+        named = [registry.judge(name, file.vertical) for name in file.pairwise]
         return [pair_judge(judge, OF_ANSWERS) for judge in {judge.id: judge for judge in named}.values()]
     except (UnknownJudge, NotComparing) as error:
         raise Failure(f"pairwise: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from typer import Argument, Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure, run
-from rampgate.suite.options import StoreOption
+from rampgate.options import StoreOption
 
 if TYPE_CHECKING:
     from rampgate.report.model import Report
@@ -54,7 +55,7 @@ def report(
         if not runs:
             raise Failure("name files of results, the oldest first, or the suite whose stored runs are meant, --suite")
         return Document(runs_document([Path(name) for name in runs], score, scale))
-    opened = open_suite(suite, None, store, judged=False)
+    opened = open_suite(suite, context.settings, store, judged=False)
     found = _stored(opened, runs or [], last, label, "smoke" if smoke else "full")
     told: dict[str, Any] = runs_document([file for file, _ in found], score or opened.suite.file.score, scale)
     for shown, (_, one) in zip(told["runs"], found, strict=True):
@@ -69,22 +70,14 @@ def _stored(
     opened: Opened, names: list[str], last: int, label: str | None, kind: str
 ) -> list[tuple[Path, StoredRun | None]]:
     """The named runs, or the last of the set that the suite's store has. Raises Failure."""
-    from agents.ports import Unavailable
-    from rampgate.suite.runs.named import named_run
-    from rampgate.suite.runs.stored import StoredRuns
+    from rampgate.suite.runs.stored import StoredRuns, named_run
 
     suite = opened.suite.file.suite
-    try:
-        store = opened.place.opened()
-        try:
-            if not names:
-                known = run(partial(StoredRuns(store).of, suite))
-                fits = [one.results for one in known if one.set == kind and label in (None, one.label)]
-                names = list(dict.fromkeys(fits))[-last:]
-            if not names:
-                raise Failure(f"the store has no run of {suite} with its {kind} set: `rampgate suite run` makes one")
-            return [named_run(name, store, suite, opened.home, smoke=True) for name in names]
-        finally:
-            store.close()
-    except Unavailable as error:
-        raise Failure(str(error)) from error
+    with closing(opened.place.opened()) as store:
+        if not names:
+            known = run(partial(StoredRuns(store).of, suite))
+            fits = [one.results for one in known if one.set == kind and label in (None, one.label)]
+            names = list(dict.fromkeys(fits))[-last:]
+        if not names:
+            raise Failure(f"the store has no run of {suite} with its {kind} set: `rampgate suite run` makes one")
+        return [named_run(name, store, suite, opened.home, smoke=True) for name in names]

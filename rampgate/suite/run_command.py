@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Final
 
 from typer import Argument, Option
 
-from rampgate.command import Context, command
-from rampgate.suite.options import StoreOption
+from rampgate.command import Context, Document, command, log_errors
+from rampgate.console import Failure
+from rampgate.options import StoreOption
 
 HALVES = "give --generate FILE, or --score FILE"
 GONE: Final = {
@@ -27,7 +30,7 @@ GONE: Final = {
 """Options of earlier releases, and what does their work."""
 
 
-@command(None, flags="configs report json", gone=GONE)
+@command("rampgate.suite.report.run:run_report", flags="configs", gone=GONE)
 def run(
     context: Context,
     suite: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],
@@ -65,7 +68,7 @@ def run(
         Path | None,
         Option(metavar="FOLDER", help="the suite's folder as a pull request proposes it: the candidate's alone"),
     ] = None,
-) -> int:
+) -> Document:
     """Have the candidate answer the suite's cases, score the answers, and compare them with a baseline's.
 
     What was answered or scored before, of the same configuration, is not asked again. With --proposed the candidate and
@@ -74,7 +77,43 @@ def run(
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
-    from rampgate.suite.run import Options, run_suite
+    from rampgate.files import writable
+    from rampgate.suite.opened import open_suite
+    from rampgate.suite.report.canary import write_plan
+    from rampgate.suite.report.traces import stored_traces
+    from rampgate.suite.run import Ran, Running
+    from rampgate.suite.runs.confirmation import request_file
+    from rampgate.suite.runs.run_document import score_of
+    from rampgate.suite.runs.stored import check_label
 
-    asked = (suite, smoke, baseline, out, store, generate, tuple(score or ()), cases, plan, max_cost, label, first_run)
-    return run_suite(Options(context, *asked, canary, proposed))
+    began = context.time
+    if generate is not None and score:
+        raise Failure("--generate and --score are the halves of a run: give one of them")
+    if cases is not None and generate is None:
+        raise Failure("--cases goes with --generate: it says what is answered again")
+    named = {"--out": out, "--generate": generate, "--cases": cases}
+    for option, path in (*named.items(), *(("--score", one) for one in score or ())):
+        # Who reads a pipe may wait for ever, and who writes one would have a file there.
+        if path is not None and path.exists() and not path.is_file():
+            raise Failure(f"{option} {path}: is no regular file; name one, or a new one")
+    if canary is not None and not writable(canary):
+        raise Failure(f"--canary {canary}: name a regular file in a folder that exists")
+    check_label(label)
+    log_errors()
+    opened = open_suite(suite, context.settings, store, proposed, judged=generate is None)
+    out = out or opened.results_file(smoke=smoke)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if score:
+        request_file(out).unlink(missing_ok=True)  # an earlier run's: what is there is to be answered
+    with closing(opened.place.opened()) as kept:
+        running = Running(suite, opened, kept, out, smoke, baseline, label, max_cost, began)
+        if plan:
+            return running.plan()
+        if generate is not None:
+            return running.generate(generate, cases, proposed=proposed is not None)
+        found = running.score(score or (), first=first_run)
+    write_plan(canary, found["canary_plan"])
+    for failure in found["store_failures"]:
+        sys.stderr.write(f"{failure}; what was asked is not kept, and the next run asks it again\n")
+    traces = stored_traces(found["comparison"], opened.place, context.reports)
+    return Ran(found, *score_of(opened.suite, opened.judges)[:2], traces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +76,11 @@ class Suite:
         told = self.file.candidate
         started = told.model_dump(mode="json", include={"command", "entry", "folder"}, exclude_none=True)
         return configuration_of(self.parts, started if told.url is None else None, self.code)
+
+    def asking(self, cases: Collection[str], samples: int) -> Suite:
+        """The suite with these cases alone, each asked so many times."""
+        some = [case for case in self.cases if case.id in cases]
+        return replace(self, cases=some, file=self.file.model_copy(update={"samples": samples}))
 
     def drawn(self, *, smoke: bool) -> list[SuiteCase]:
         """The cases of the smoke set, or all."""

@@ -29,11 +29,11 @@ from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
+from streams.gates.state_completeness import StateCompleteness
 from streams.gates.verdict_log import VerdictLog
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
-from streams.redis.state_completeness import StateCompleteness
 
 LISTED = 100
 CANDIDATE_CALLS = 64
@@ -60,7 +60,7 @@ class Gates:
         if scoring is None:
             scoring = self._by_settings()
         topic = parts.topics["judge-standing"]
-        self.standings = JudgeStandings(parts.access, topic, parts.clock, _versions, self._checks_read)
+        self.standings = JudgeStandings(parts.access, topic, parts.clock, self._checks_read)
         self.skips = GateSkips(parts.access, parts.topics["gate-overrides"], parts.clock)
         self.verdicts = VerdictLog(
             parts.access,
@@ -68,7 +68,6 @@ class Gates:
             parts.topics["verdicts"],
             parts.store,
             self.standings,
-            self.skips,
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
@@ -77,7 +76,7 @@ class Gates:
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
         scores = partial(scores_given, parts.metrics)
-        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.verdicts.overrides)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.skips.now)
 
     def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
@@ -160,4 +159,4 @@ class Gates:
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as published."""
         known = map(self.verdicts.known, self.verdicts.history.about(wanted, LISTED))
-        return [one.value for one in known if one is not None]
+        return [one for one in known if one is not None]

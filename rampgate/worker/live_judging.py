@@ -11,7 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from agents.live.balance import Balance, End, Whose
-from agents.live.judging import NAME, Judged, LiveJudging
+from agents.live.judging import NAME, LiveJudging, Said, outcomes_of
 from evalcore.gates.regression import Event, Kind, Response, WatchLimits
 from evalcore.scoring.http_client import HttpClient
 from evalcore.scoring.runner import Scorer
@@ -174,6 +174,6 @@ class LiveJudges:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.aclose()
 
-    def _observe(self, judged: Judged) -> None:
-        for outcome in judged.outcomes():
+    def _observe(self, said: Said) -> None:
+        for outcome in outcomes_of(said):
             self._parts.metrics.live_scores.labels(outcome).inc()

@@ -19,7 +19,7 @@ from rampgate.wiring import Parts
 from rampgate.worker.live_judging import ALERTS, channels_of, make_notifier, make_watch, triage_log
 from schemas.checks.triage import TriageItem
 from streams.alerts.evaluations import EvaluationResponses
-from streams.alerts.notifiers import Address, Notifier
+from streams.alerts.notifiers import Slack
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_reminders import TriageReminders
@@ -47,10 +47,9 @@ class Operators:
 
     def start(self) -> None:
         parts, settings = self._parts, self._parts.settings
-        notifier = make_notifier(parts, self._client)
-        slack = channels_of(settings).slack
+        slack = Slack(make_notifier(parts, self._client), channels_of(settings).slack)
         published = partial(verdict_published, parts.metrics)
-        news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback, published)
+        news = OperatorNews(parts.store, parts.clock, slack, parts.policy.lookback, published)
         self._watch = make_watch(parts, self._client, lambda: False)
         responses = EvaluationResponses(self._watch, observed(parts.metrics), parts.clock)
         self.consumer = DelayedConsumer(
@@ -62,15 +61,13 @@ class Operators:
             0.0,
             session_seconds=settings.session_timeout_seconds,
         )
-        reminders = TriageReminders(
-            triage_log(parts), parts.clock, notifier, slack, settings.regression_seconds, self._observe
-        )
+        reminders = TriageReminders(triage_log(parts), parts.clock, slack, settings.regression_seconds, self._observe)
         self._tasks = [
             asyncio.create_task(self.consumer.run(), name=NAME),
             asyncio.create_task(reminders.run(), name="triage"),
         ]
         if settings.write and parts.verticals:
-            users = user_weeks(parts, notifier, slack, self._waiting)
+            users = user_weeks(parts, slack, self._waiting)
             self._tasks.append(asyncio.create_task(users.run(), name="user-weeks"))
         else:
             log.info("user_weeks", state="off: writing is off, or no vertical is registered")
@@ -87,7 +84,7 @@ class Operators:
         self._parts.metrics.observe_triage([item.state for item in items], len(late))
 
 
-def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting: Callable[[], bool]) -> UserWeeks:
+def user_weeks(parts: Parts, slack: Slack, waiting: Callable[[], bool]) -> UserWeeks:
     """Holds judges against users. It shares a fifth of what Opik's searches are allowed, beside the join's own."""
     settings, limiter = parts.settings, limit_of(parts.settings.opik_lookups_per_minute * USERS_SHARE)
 
@@ -108,7 +105,6 @@ def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting:
         parts.clock,
         sorted(parts.verticals),
         read,
-        notifier,
         slack,
         late=timedelta(seconds=settings.lookback_seconds),
         every=settings.regression_seconds,

@@ -27,7 +27,7 @@ from streams.kafka.topics import wait_for_topics
 from streams.maintenance import compare
 from streams.rebuild import rebuilding
 from streams.redis.fitness import refuse_evicting
-from streams.sweep.log import SweepLog, start
+from streams.sweep.log import SegmentPlace, SweepLog
 from streams.sweep.sweep import Sweep
 
 TOPICS_SECONDS = 20.0
@@ -73,7 +73,7 @@ async def run_sweep(
                 await sweep.rerolls()
             async with asyncio.TaskGroup() as group:
                 for segment in range(segments):
-                    place = start() if dry_run else log.place(segment)
+                    place = SegmentPlace() if dry_run else log.place(segment)
                     group.create_task(sweep.scan(segment, segments, place))
             await sweep.finish_waiting()
         except ExceptionGroup as group_of:

@@ -20,8 +20,7 @@ from rampgate.worker.operators import Operators
 from streams.alerts.regression_response import TrendLog
 from streams.app import Consumption, consume
 from streams.kafka.delayed_consumer import DelayedConsumer
-from streams.kafka.gaps import Gaps
-from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.start_offsets import Gaps, StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance, compare
 from streams.rebuild import Adoption, Rebuild

@@ -12,8 +12,10 @@ import httpx
 import orjson
 import structlog
 
-from evalcore.scoring.bounded_answer import TooLong
+from evalcore.gates.messages import message
 from evalcore.scoring.chat_model import Client, retry_after
+from evalcore.scoring.http_client import TooLong
+from schemas.dead_letters import clean
 from schemas.foreign_words import LONGEST_READ, foreign_words
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
@@ -95,3 +97,23 @@ class Notifier:
         if answer.status_code in RETRIED_STATUSES:
             raise TryAgain(why, retry_after(answer.headers))
         raise Undelivered(why)
+
+
+@dataclass(frozen=True)
+class Slack:
+    """Where operators are told: `address` is that of Slack's webhook, None where none is configured."""
+
+    notifier: Notifier
+    address: Address | None
+
+    async def tell(self, text: str, failed: str, **about: object) -> str:
+        """Return who was told, or that nobody was, since no webhook is set. Empty where the text was not delivered: the
+        log line `failed` says so."""
+        if self.address is None:
+            return "nobody: slack_webhook is not set"
+        try:
+            await self.notifier.post(self.address, message(text))
+        except Undelivered as error:
+            log.warning(failed, reason=clean(str(error)), **about)
+            return ""
+        return "Slack"

@@ -9,6 +9,7 @@ Nothing waits for this: neither the verdict, nor a verdict behind one that can't
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import orjson
 import structlog
@@ -16,34 +17,29 @@ from pydantic import ValidationError
 
 from agents.keys import OPERATOR_TOLD
 from agents.ports import Change, Clock, Store
-from evalcore.gates.messages import message, news
+from evalcore.gates.messages import news
 from evalcore.gates.verdict import from_json
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record
 from schemas.judges import Milestone
 from schemas.verdicts import Verdict, VerdictLevel
-from streams.alerts.notifiers import Address, Notifier, Undelivered
+from streams.alerts.notifiers import Slack
 
 log = structlog.get_logger(__name__)
 GIVEN_UP_AFTER_MS = 86_400_000
 """A verdict that could not be delivered for so long is given up."""
 
 
+@dataclass
 class OperatorNews:
     """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
     where `slack` is configured. `published` gets each verdict of CI's gate, at one worker and once: a rollout's was
     counted by its publisher. The pull request itself shows that its gate failed."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        notifier: Notifier,
-        slack: Address | None,
-        keep_ms: int,
-        published: Callable[[Verdict], None],
-    ) -> None:
-        self._store, self._clock, self._notifier, self._slack, self._keep = store, clock, notifier, slack, keep_ms
-        self._published = published
+    store: Store
+    clock: Clock
+    slack: Slack
+    keep_ms: int
+    published: Callable[[Verdict], None]
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
         """Tell of the failed verdicts among these records; returns those to be tried again. Raises Unavailable."""
@@ -52,32 +48,21 @@ class OperatorNews:
             verdict = _heeded(record)
             if verdict is None:
                 continue
-            key, now = OPERATOR_TOLD.key(verdict.verdict_id), self._clock.now_ms()
-            if any(await self._store.read([key])):
+            key, now = OPERATOR_TOLD.key(verdict.verdict_id), self.clock.now_ms()
+            if any(await self.store.read([key])):
                 continue
-            mark = Change(sets={key: (b"1", now + self._keep)})
+            mark = Change(sets={key: (b"1", now + self.keep_ms)})
             if verdict.milestone is Milestone.PRE_MERGE:
-                await self._store.apply(mark)  # first: a record that comes again is not counted twice
-                self._published(verdict)
+                await self.store.apply(mark)  # first: a record that comes again is not counted twice
+                self.published(verdict)
                 continue
-            channel = await self._tell(verdict)
+            channel = await self.slack.tell(news(verdict), "operator_not_told", request_id=verdict.request_id)
             if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
             _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
-            await self._store.apply(mark)
+            await self.store.apply(mark)
         return waiting
-
-    async def _tell(self, verdict: Verdict) -> str:
-        """The channel by which the verdict was told, empty where it could not be delivered."""
-        if self._slack is None:
-            return "nobody: slack_webhook is not set"
-        try:
-            await self._notifier.post(self._slack, message(news(verdict)))
-        except Undelivered as error:
-            log.warning("operator_not_told", request_id=verdict.request_id, reason=clean(str(error)))
-            return ""
-        return "slack"
 
 
 def _heeded(record: Record) -> Verdict | None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 import orjson
 import structlog
-from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Response
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import Producer, make_consumer, started
-from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.kafka.client import Producer
+from streams.kafka.reading import pages_now
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
@@ -52,20 +52,13 @@ class RampCommands:
     async def _sent(self, key: bytes, since: int) -> bool:
         """True where the topic has the command. Where it can't be read, False: commanding 0 % twice does no harm."""
         try:
-            async with asyncio.timeout(READ_SECONDS):
-                return await self._read(key, since)
+            async with (
+                asyncio.timeout(READ_SECONDS),
+                aclosing(pages_now(self._access, self._topic, since)) as pages,
+            ):
+                async for records in pages:
+                    if any(one.timestamp >= since and dict(one.headers).get(BREACH) == key for one in records):
+                        return True
         except (Unavailable, *KAFKA_ERRORS) as error:
             log.warning("ramp_commands_unread", reason=clean(reason_of(error)))
-            return False
-
-    async def _read(self, key: bytes, since: int) -> bool:
-        count = (await partitions_of(self._access, [self._topic])).get(self._topic, 0)
-        if not count:
-            return False
-        async with started(make_consumer(self._access)) as consumer:
-            partitions = [TopicPartition(self._topic, number) for number in range(count)]
-            spans = await spans_of(consumer, partitions, since)
-            async for _, records in records_of(consumer, spans):
-                if any(record.timestamp >= since and dict(record.headers).get(BREACH) == key for record in records):
-                    return True
-            return False
+        return False

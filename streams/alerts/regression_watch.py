@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -36,7 +36,8 @@ from evalcore.gates.regression import (
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.alerts.looking import look_again_and_again
-from streams.redis.lease import SHORT_LEASE_MS, Lease, LeasingStore, acquired, renewed
+from streams.redis.lease import SHORT_LEASE_MS, Lease, acquired, renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -148,26 +149,24 @@ CarryOut = Callable[[PendingResponse, Step, Ours], Awaitable[bool]]
 sent whether the worker may still act."""
 
 
+@dataclass
 class RegressionWatch:
-    """Each worker has one; the open breaches are in Redis, and one worker looks at a time."""
+    """Each worker has one; the open breaches are in Redis, and one worker looks at a time. `every`: seconds between
+    looks. `observe` gets each breach that begins or ends."""
 
-    def __init__(
-        self,
-        store: LeasingStore,
-        clock: Clock,
-        registry: Callable[[], Registry | None],
-        carry_out: CarryOut,
-        *,
-        window_seconds: float,
-        limits: WatchLimits,
-        every: float,
-        ready: Callable[[], bool] = lambda: True,
-        observe: Callable[[Response], None] = lambda response: None,
-    ) -> None:
-        """`every`: seconds between looks. `observe` gets each breach that begins or ends."""
-        self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
-        self._window, self._limits, self._observe = round(window_seconds * 1000), limits, observe
-        self._every, self._ready = every, ready
+    store: RedisStore
+    clock: Clock
+    registry: Callable[[], Registry | None]
+    carry_out: CarryOut
+    _: KW_ONLY
+    window_seconds: float
+    limits: WatchLimits
+    every: float
+    ready: Callable[[], bool] = lambda: True
+    observe: Callable[[Response], None] = lambda response: None
+
+    def __post_init__(self) -> None:
+        self._window = round(self.window_seconds * 1000)
         self._notices: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -176,11 +175,11 @@ class RegressionWatch:
 
         async def look() -> None:
             nonlocal begun
-            ready, begun = begun and self._ready(), True
+            ready, begun = begun and self.ready(), True
             await (self.once() if ready else self.evaluated((), 0))
 
         try:
-            await look_again_and_again(look, self._every, "regression_watch_waits", "regression_watch_failed")
+            await look_again_and_again(look, self.every, "regression_watch_waits", "regression_watch_failed")
         finally:
             await self.close()
 
@@ -196,12 +195,12 @@ class RegressionWatch:
 
     async def once(self) -> list[Response]:
         """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""
-        registry = self._registry()
+        registry = self.registry()
         async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
             if registry is None or lease is None:
                 return []
-            now = self._clock.now_ms()
-            found = await watched(self._store, registry, now, self._window)
+            now = self.clock.now_ms()
+            found = await watched(self.store, registry, now, self._window)
             return await self._respond(lease, lambda known: found, now, whole=True)
 
     async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
@@ -211,7 +210,7 @@ class RegressionWatch:
         async with self._held(REGRESSION_LEASE.key(), WAIT_SECONDS) as (lease, _):
             if lease is None:
                 return False
-            await self._respond(lease, lambda known: known.newest(lines, at), self._clock.now_ms(), whole=False)
+            await self._respond(lease, lambda known: known.newest(lines, at), self.clock.now_ms(), whole=False)
         keys, known = {line.key_of(kind) for line in lines for kind in Kind}, await self._known()
         noted = all(known.evaluated.get(key, 0) >= at for key in keys)  # else Redis was emptied, or the turn was lost
         return noted and not any(pending.response.breach.key in keys for pending in known.pending)
@@ -220,7 +219,7 @@ class RegressionWatch:
     async def _held(self, key: Key, patience: float) -> AsyncIterator[tuple[Lease | None, asyncio.Task[None] | None]]:
         """Hold a lease inside; gives it, and a task that ends where it is lost. None where another task or worker
         keeps it for longer than so many seconds."""
-        lease = self._store.lease(key, SHORT_LEASE_MS)
+        lease = self.store.lease(key, SHORT_LEASE_MS)
         if not await acquired(lease, patience):
             yield None, None
             return
@@ -232,17 +231,17 @@ class RegressionWatch:
                 await lease.release()
 
     async def _known(self) -> Regressions:
-        return Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
+        return Regressions.decode(*await self.store.read([REGRESSION_STATE.key()]))
 
     async def _change(self, change: Callable[[Regressions], T], checks: dict[Key, bytes]) -> T | None:
         """Change what is remembered, and again where another task has changed it meanwhile; returns what `change` did.
         None, and nothing changed, where a check fails. Raises Unavailable."""
         key = REGRESSION_STATE.key()
         while True:
-            (raw,) = await self._store.read([key])
+            (raw,) = await self.store.read([key])
             known = Regressions.decode(raw)
             done, after = change(known), known.encode()
-            failed = await self._store.apply(Change(checks={**checks, key: raw}, sets={key: (after, FOREVER)}))
+            failed = await self.store.apply(Change(checks={**checks, key: raw}, sets={key: (after, FOREVER)}))
             if not failed:
                 return done
             if failed != [key]:
@@ -253,7 +252,7 @@ class RegressionWatch:
     ) -> list[Response]:
         def note(known: Regressions) -> Sequence[Response]:
             at = datetime.fromtimestamp(now / 1000, UTC)
-            outcome = look(find(known), known.open, self._limits, at, whole=whole)
+            outcome = look(find(known), known.open, self.limits, at, whole=whole)
             for response in outcome.responses:
                 known.note(response, now, self._window)
             known.open = dict(outcome.open)
@@ -265,7 +264,7 @@ class RegressionWatch:
             log.warning("regression_watch_waits", reason="the look took longer than its lease")
             return []
         for response in responses:
-            self._observe(response)
+            self.observe(response)
             breach = response.breach
             log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in LOGGED})
         due = [pending for pending in (await self._known()).pending if Step.RAMP_DOWN in pending.left]
@@ -297,8 +296,8 @@ class RegressionWatch:
     async def _take(self, pending: PendingResponse, step: Step, ours: Ours) -> None:
         """Take a step and strike it off: where it is done, or has failed for too long."""
         judge = pending.response.breach.judge_id
-        done = await self._carry_out(pending, step, ours)
-        late = self._clock.now_ms() - pending.began >= GIVEN_UP_AFTER_MS
+        done = await self.carry_out(pending, step, ours)
+        late = self.clock.now_ms() - pending.began >= GIVEN_UP_AFTER_MS
         if not done and late:
             log.error("regression_given_up", judge=judge, step=step)
         if done or late:

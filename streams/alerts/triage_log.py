@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from aiokafka import TopicPartition
-from pydantic import ValidationError
 
 from agents.keys import TRIAGE_LEASE
 from agents.ports import Unavailable
@@ -19,11 +17,10 @@ from evalcore.gates.regression import Response
 from evalcore.triage import newer, opened
 from schemas.checks.triage import TriageItem
 from schemas.settings import KafkaAccess
-from streams.kafka.client import Producer, make_consumer, started
-from streams.kafka.reading import partitions_of, records_of, spans_of
-from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import Leasing, acquired
-from streams.retry import reason_of
+from streams.kafka.client import Producer
+from streams.kafka.reading import parsed_now
+from streams.redis.lease import acquired
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 120_000
@@ -34,25 +31,15 @@ WAIT_SECONDS = 10.0
 class TriageLog:
     """The topic of triage items."""
 
-    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, leasing: Leasing) -> None:
+    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, leasing: RedisStore) -> None:
         self._access, self._producer, self._topic, self._leasing = access, producer, topic, leasing
 
     async def items(self) -> dict[str, TriageItem]:
         """Return every item as it stands, by its id. Raises Unavailable, also where there is no such topic."""
-        count = (await partitions_of(self._access, [self._topic])).get(self._topic)
-        if count is None:
-            raise Unavailable(f"Kafka has no topic {self._topic}")
         found: dict[str, TriageItem] = {}
-        try:
-            async with started(make_consumer(self._access)) as consumer:
-                partitions = [TopicPartition(self._topic, number) for number in range(count)]
-                async for _, records in records_of(consumer, await spans_of(consumer, partitions, None)):
-                    for record in records:
-                        item = self._item(record.value)
-                        if item is not None and newer(item, found.get(item.item_id)):
-                            found[item.item_id] = item
-        except (TimeoutError, *KAFKA_ERRORS) as error:
-            raise Unavailable(f"Kafka: {self._topic}: {reason_of(error)}") from error
+        for item in await parsed_now(self._access, self._topic, TriageItem.model_validate_json):
+            if newer(item, found.get(item.item_id)):
+                found[item.item_id] = item
         return found
 
     @asynccontextmanager
@@ -78,10 +65,3 @@ class TriageLog:
             if item is not None:
                 await self.write(item)
                 log.warning("triage_opened", item=item.item_id, judge=item.judge_id, due=item.due.isoformat())
-
-    def _item(self, value: bytes | None) -> TriageItem | None:
-        try:
-            return TriageItem.model_validate_json(value) if value is not None else None
-        except ValidationError:
-            log.warning("no_triage_item", topic=self._topic)
-            return None

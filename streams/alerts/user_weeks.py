@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from pydantic import ValidationError
 
 from agents.keys import USER_WEEKS_LEASE
 from agents.ports import Clock, Unauthorized, Unavailable
-from evalcore.gates.messages import message
 from evalcore.inversion.user_weeks import against_now, due, is_behind, looked_at, merged, news, news_in, untold
 from evalcore.inversion.users import Picks, UserSignal, UserTurn, Week, latest_closed
 from schemas.checks.user_week import UserWeek
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
 from streams.alerts.looking import look_again_and_again
-from streams.alerts.notifiers import Address, Notifier, Undelivered
+from streams.alerts.notifiers import Slack
 from streams.kafka.client import Producer
-from streams.kafka.reading import records_now
+from streams.kafka.reading import parsed_now
 from streams.kafka.topics import wait_for_topics
-from streams.redis.lease import Lease, Leasing, renewed
+from streams.redis.lease import renewed
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 120_000
@@ -56,21 +55,18 @@ class UserWeekLog:
 
     async def weeks(self) -> dict[Week, UserWeek]:
         """Return every week that was looked at. Raises Unavailable, also where there is no such topic."""
-        read = [self._record(one.value or b"") async for one in records_now(self._access, self._topic)]
-        return merged(record for record in read if record is not None)
+        return merged(await parsed_now(self._access, self._topic, _user_week))
 
     async def write(self, record: UserWeek) -> None:
         """Return once the record is durable. Raises Unavailable."""
         await self._producer.send([(self._topic, record.key.encode(), record.model_dump_json().encode(), ())])
 
-    def _record(self, value: bytes) -> UserWeek | None:
-        try:
-            record = UserWeek.model_validate_json(value)
-            Week.parse(record.week)
-        except (ValidationError, ValueError):
-            log.warning("no_user_week", topic=self._topic)
-            return None
-        return record
+
+def _user_week(value: bytes) -> UserWeek:
+    """Raises ValueError."""
+    record = UserWeek.model_validate_json(value)
+    Week.parse(record.week)
+    return record
 
 
 Read = Callable[[str, Week], AsyncIterator[list[UserTurn]]]
@@ -85,46 +81,40 @@ class Seen:
     behind: bool
 
 
+@dataclass
 class UserWeeks:
-    """Each worker has one, and one of them looks at a time."""
+    """Each worker has one, and one of them looks at a time. `late`: how long after its turns a signal may come;
+    `every`: seconds between looks."""
 
-    def __init__(
-        self,
-        weeks: UserWeekLog,
-        leasing: Leasing,
-        clock: Clock,
-        verticals: Sequence[str],
-        read: Read,
-        notifier: Notifier,
-        slack: Address | None,
-        *,
-        late: timedelta,
-        every: float,
-        ready: Callable[[], bool] = lambda: True,
-        observe: Callable[[Seen], None] = lambda seen: None,
-    ) -> None:
-        """`late`: how long after its turns a signal may come; `every`: seconds between looks."""
-        self._weeks, self._clock, self._read = weeks, clock, read
-        self._lease: Lease = leasing.lease(USER_WEEKS_LEASE.key(), LEASE_MS)
-        self._verticals, self._notifier, self._slack = verticals, notifier, slack
-        self._late, self._every, self._ready, self._observe = late, every, ready, observe
+    weeks: UserWeekLog
+    leasing: RedisStore
+    clock: Clock
+    verticals: Sequence[str]
+    read: Read
+    slack: Slack
+    _: KW_ONLY
+    late: timedelta
+    every: float
+    ready: Callable[[], bool] = lambda: True
+    observe: Callable[[Seen], None] = lambda seen: None
+
+    def __post_init__(self) -> None:
+        self._lease = self.leasing.lease(USER_WEEKS_LEASE.key(), LEASE_MS)
         self._known: dict[Week, UserWeek] | None = None
 
     async def run(self) -> None:
         """Look until cancelled."""
-        await self._weeks.ready()
-        await asyncio.sleep(self._every)
-        await look_again_and_again(self._once_ready, self._every, "user_weeks_wait", "user_weeks_failed")
-
-    async def _once_ready(self) -> None:
-        if self._ready():
-            await self.once()
+        await self.weeks.ready()
+        await asyncio.sleep(self.every)
+        await look_again_and_again(self.once, self.every, "user_weeks_wait", "user_weeks_failed")
 
     async def once(self) -> None:
-        """Look once: read the topic only where something may be left to do. Raises Unavailable."""
+        """Look once, if it is `ready`: read the topic only where something may be left to do. Raises Unavailable."""
+        if not self.ready():
+            return
         try:
             if self._left():
-                self._known = await self._weeks.weeks()
+                self._known = await self.weeks.weeks()
         finally:
             self._show()
         if not self._left() or not await self._lease.acquire():
@@ -142,14 +132,14 @@ class UserWeeks:
     async def _catch_up(self) -> None:
         """Tell what is untold, and look at each week that is due, the oldest first. Ends where this worker no longer
         holds the lease, which an emptied Redis takes away."""
-        known = self._known = await self._weeks.weeks()
+        known = self._known = await self.weeks.weeks()
         for record in untold(known):
             await self._tell(record)
         for week in due(known, self._latest()):
             record = await self._look(week, known.get(week.before))
             if not await self._lease.renew():
                 return
-            await self._weeks.write(record)
+            await self.weeks.write(record)
             known[week] = record
             log.info("user_week", week=record.week, judges=len(record.judges), news=len(news_in(record)))
             self._show()
@@ -160,13 +150,13 @@ class UserWeeks:
         """Raises Unavailable, and Unauthorized where the refusal may still end in time."""
         chosen: dict[str, list[UserTurn]] = {}
         unread: list[str] = []
-        for vertical in self._verticals:
+        for vertical in self.verticals:
             picks = Picks(week, UserSignal.THUMBS)
             try:
-                async for turns in self._read(vertical, week):
+                async for turns in self.read(vertical, week):
                     picks.add(turns)
             except Unauthorized as error:
-                if self._now() < week.closes(self._late) + REFUSED_FOR:
+                if self._now() < week.closes(self.late) + REFUSED_FOR:
                     raise
                 log.error("user_week_without", week=str(week), vertical=vertical, reason=clean(str(error)))
                 unread.append(vertical)
@@ -179,21 +169,15 @@ class UserWeeks:
         """Tell of the week's news and note it; where Slack does not take them, a later look tries again."""
         if not await self._lease.renew():
             return
-        told = "nobody: slack_webhook is not set"
-        if self._slack is not None:
-            try:
-                await self._notifier.post(self._slack, message(news(record)))
-                told = "Slack"
-            except Undelivered as error:
-                log.warning("user_week_not_told", week=record.week, reason=clean(str(error)))
-                if self._now() - record.at < GIVEN_UP_AFTER:
-                    return
-                told = "nobody: Slack took it from none of a day's tries"
+        told = await self.slack.tell(news(record), "user_week_not_told", week=record.week)
+        if not told and self._now() - record.at < GIVEN_UP_AFTER:
+            return
+        told = told or "nobody: Slack took it from none of a day's tries"
         for one in news_in(record):
             figures = {"n": one.n, "pearson": one.pearson, "interval": one.pearson_ci95, "adjusted_p": one.adjusted_p}
             log.error("judge_against_users", judge=one.judge_id, vertical=one.vertical, week=record.week, **figures)
         noted = record.model_copy(update={"told": told})
-        await self._weeks.write(noted)
+        await self.weeks.write(noted)
         if self._known is not None:
             self._known[Week.parse(record.week)] = noted
 
@@ -204,11 +188,11 @@ class UserWeeks:
 
     def _show(self) -> None:
         known, latest, now = self._known or {}, self._latest(), self._now()
-        behind = is_behind(known, latest, latest.closes(self._late), now, BEHIND_SECONDS)
-        self._observe(Seen(against_now(known), behind))
+        behind = is_behind(known, latest, latest.closes(self.late), now, BEHIND_SECONDS)
+        self.observe(Seen(against_now(known), behind))
 
     def _latest(self) -> Week:
-        return latest_closed(self._now(), self._late)
+        return latest_closed(self._now(), self.late)
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from aiolimiter import AsyncLimiter
 
@@ -37,6 +37,7 @@ class ReplayResult:
     refusals: list[tuple[StoredDeadLetter, Status]] = field(default_factory=list)
 
 
+@dataclass
 class Replay:
     """One run. `partitions`: number of partitions of each topic that exists. `rate`: records a second, 0 for no limit.
 
@@ -44,44 +45,41 @@ class Replay:
     where Kafka or Redis fails; what was confirmed until then remains done, and a repeated run sends the rest.
     """
 
-    def __init__(
-        self,
-        producer: Producer,
-        ledger: ReplayLedger,
-        states: DeadLetterStates,
-        partitions: Mapping[str, int],
-        *,
-        rate: float = 200.0,
-        max_attempts: int = MAX_ATTEMPTS,
-        dry_run: bool = False,
-        limit: int = 0,
-        observe: Callable[[ReplayResult], None] = lambda result: None,
-    ) -> None:
-        self._producer, self._ledger, self._states, self._partitions = producer, ledger, states, partitions
-        self._max_attempts, self._dry_run, self._limit, self._observe = max_attempts, dry_run, limit, observe
-        self._group = max(1, min(GROUP, int(rate / 4))) if rate else GROUP
-        self._limiter = AsyncLimiter(self._group, self._group / rate) if rate else None
-        self.result = ReplayResult()
+    producer: Producer
+    ledger: ReplayLedger
+    states: DeadLetterStates
+    partitions: Mapping[str, int]
+    _: KW_ONLY
+    rate: float = 200.0
+    max_attempts: int = MAX_ATTEMPTS
+    dry_run: bool = False
+    limit: int = 0
+    observe: Callable[[ReplayResult], None] = lambda result: None
+    result: ReplayResult = field(default_factory=ReplayResult)
+
+    def __post_init__(self) -> None:
+        self._group = max(1, min(GROUP, int(self.rate / 4))) if self.rate else GROUP
+        self._limiter = AsyncLimiter(self._group, self._group / self.rate) if self.rate else None
 
     async def run(self, chunks: AsyncGenerator[list[StoredDeadLetter], None]) -> ReplayResult:
         duplicates = Duplicates()
         async with aclosing(chunks):
             async for chunk in chunks:
                 await self._take([letter for letter in chunk if not duplicates.seen(letter)])
-                self._observe(self.result)
+                self.observe(self.result)
                 if self._full():
                     break
         return self.result
 
     def _full(self) -> bool:
-        return bool(self._limit) and self.result.replayed >= self._limit
+        return bool(self.limit) and self.result.replayed >= self.limit
 
     async def _take(self, letters: Sequence[StoredDeadLetter]) -> None:
         """Sort a chunk by state, then send the open ones, in order."""
         result = self.result
         ready: list[StoredDeadLetter] = []
-        for letter, status in zip(letters, await self._states.of(letters), strict=True):
-            if self._limit and result.replayed + len(ready) >= self._limit:
+        for letter, status in zip(letters, await self.states.of(letters), strict=True):
+            if self.limit and result.replayed + len(ready) >= self.limit:
                 break
             result.matched += 1
             status = self._refused(letter, status)
@@ -97,19 +95,19 @@ class Replay:
                 ready.append(letter)
         for start in range(0, len(ready), self._group):
             group = ready[start : start + self._group]
-            if self._dry_run:
+            if self.dry_run:
                 self._count(group)
             else:
                 await self._send(group)
-                self._observe(result)
+                self.observe(result)
 
     def _refused(self, letter: StoredDeadLetter, status: Status) -> Status:
         """The status, or not replayable where an open dead letter has no topic to go to or failed too often."""
         if status.state is not DeadLetterState.OPEN:
             return status
-        if letter.topic not in self._partitions:
+        if letter.topic not in self.partitions:
             return Status(DeadLetterState.NOT_REPLAYABLE, f"there is no topic {letter.topic} on these brokers")
-        if letter.attempts >= self._max_attempts:
+        if letter.attempts >= self.max_attempts:
             why = f"it has failed {letter.attempts} times; --max-attempts {letter.attempts + 1} lets it through"
             return Status(DeadLetterState.NOT_REPLAYABLE, why)
         return status
@@ -125,7 +123,7 @@ class Replay:
         expires."""
         waiting = list(letters)
         while waiting:
-            claims = await self._ledger.claim([letter.identity for letter in waiting])
+            claims = await self.ledger.claim([letter.identity for letter in waiting])
             ours = [letter for letter, claim in zip(waiting, claims, strict=True) if claim]
             self.result.already += claims.count(False)
             if ours:
@@ -139,16 +137,16 @@ class Replay:
         try:
             if self._limiter is not None:
                 await self._limiter.acquire(len(letters))
-            places = await self._producer.send(messages, [self._partition(letter) for letter in letters])
+            places = await self.producer.send(messages, [self._partition(letter) for letter in letters])
         except BaseException:
             # It is unknown whether these arrived; a repetition does no harm, a dead letter that seems replayed does.
             with suppress(Unavailable):
-                await self._ledger.release([letter.identity for letter in letters])
+                await self.ledger.release([letter.identity for letter in letters])
             raise
         done = {one.identity: "/".join(map(str, at)) for one, at in zip(letters, places, strict=True)}
-        await self._ledger.confirm(done)
+        await self.ledger.confirm(done)
         self._count(letters)
 
     def _partition(self, letter: StoredDeadLetter) -> int | None:
         """The partition it came from, whatever the producer's partitioner was; None, by key, where that is gone."""
-        return letter.partition if 0 <= letter.partition < self._partitions[letter.topic] else None
+        return letter.partition if 0 <= letter.partition < self.partitions[letter.topic] else None

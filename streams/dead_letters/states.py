@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agents.codec import Decoded, SignalEvent, TraceFacts
@@ -29,43 +30,41 @@ class Status(NamedTuple):
     why: str = ""
 
 
+@dataclass
 class DeadLetterStates:
     """Asks the replay ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
 
     Without a store, while Redis is out of reach, it says what the dead letter alone tells.
     """
 
-    def __init__(
-        self,
-        topics: Topics,
-        agents: Mapping[str, Agent],
-        policy: Policy,
-        clock: Clock,
-        store: Store | None,
-        ledger: ReplayLedger | None,
-    ) -> None:
-        self._topics, self._policy, self._clock = topics, policy, clock
-        self._agents = {topics[name]: agent for name, agent in agents.items()}
-        self._store, self._ledger = store, ledger
+    topics: Topics
+    agents: Mapping[str, Agent]
+    policy: Policy
+    clock: Clock
+    store: Store | None
+    ledger: ReplayLedger | None
+
+    def __post_init__(self) -> None:
+        self._agents = {self.topics[name]: agent for name, agent in self.agents.items()}
 
     async def of(self, letters: Sequence[StoredDeadLetter]) -> list[Status]:
         """The status of each dead letter, in order. Raises Unavailable."""
-        now = self._clock.now_ms()
-        out = [refusal(letter, self._topics) for letter in letters]
+        now = self.clock.now_ms()
+        out = [refusal(letter, self.topics) for letter in letters]
         asked = [index for index, status in enumerate(out) if status is None]
         decoded = {index: self._decode(letters[index], now) for index in asked}
         response_ids = list({item.response_id for one in decoded.values() if one for item in one.items})
         turns: dict[str, Turn] = {}
-        if self._store is not None and response_ids:
-            stored = await self._store.read(turn_keys(response_ids))
+        if self.store is not None and response_ids:
+            stored = await self.store.read(turn_keys(response_ids))
             turns = {
                 response_id: decode_turn(encoded)
                 for response_id, encoded in zip(response_ids, stored, strict=True)
                 if encoded
             }
         places = [""] * len(asked)
-        if self._ledger is not None:
-            places = await self._ledger.replayed([letters[index].identity for index in asked])
+        if self.ledger is not None:
+            places = await self.ledger.replayed([letters[index].identity for index in asked])
         for index, place in zip(asked, places, strict=True):
             letter = letters[index]
             out[index] = status_of(letter, self._agents.get(letter.topic), decoded[index], turns, place)
@@ -73,7 +72,7 @@ class DeadLetterStates:
 
     def _decode(self, letter: StoredDeadLetter, now: int) -> Decoded[Any] | None:
         agent = self._agents.get(letter.topic)
-        return agent.decode([letter.record], now, self._policy) if agent is not None else None
+        return agent.decode([letter.record], now, self.policy) if agent is not None else None
 
 
 def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:

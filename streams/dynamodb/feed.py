@@ -12,17 +12,17 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
-from streams.dynamodb.client import Busy, Described, Gone, Misconfigured
+from streams.dynamodb.client import Busy, Described, Dynamo, Gone, Misconfigured
 from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
-from streams.dynamodb.shard_reader import STALE_MS, Pages, Sender, ShardReader
-from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
+from streams.dynamodb.shard_reader import STALE_MS, ShardReader
+from streams.dynamodb.shards import Place, Shard, readable, unlisted
+from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
 from streams.stopping import heed_cancel, pause
@@ -31,13 +31,6 @@ log = structlog.get_logger(__name__)
 NOWHERE = Place()
 STOP_SECONDS = 10.0
 """Readers have this long to end their page when the feed stops."""
-
-
-class Source(Pages, Protocol):
-    """The table's stream; see `streams.dynamodb.client.Dynamo` for the contracts."""
-
-    async def latest_stream(self) -> str: ...
-    async def describe(self, arn: str) -> Described: ...
 
 
 @dataclass(frozen=True)
@@ -76,12 +69,12 @@ class Gaps:
         gone. Call it with each listing: a single one may be torn by a reshard. `sure`: there will be no second."""
         places: dict[str, Place] = await self._ledger.places(arn)
         names = [shard.shard_id for shard in listed]
-        gone = set(vanished(names, places)) - reading
+        gone = set(unlisted(names, places, read=False)) - reading
         lost = sorted(gone if sure else gone & self._missing)
         self._missing = gone
         for shard in lost:
             await self.report(arn, shard, "the shard is gone", places[shard].time, places[shard].seq)
-        await self._ledger.forget(arn, lost + forgettable(names, places))
+        await self._ledger.forget(arn, lost + unlisted(names, places, read=True))
 
 
 @dataclass
@@ -92,9 +85,9 @@ class Feed:
     unpublished records.
     """
 
-    source: Source
+    source: Dynamo
     ledger: Ledger
-    sender: Sender
+    sender: Producer
     topic: str
     names: Attributes
     clock: Clock

@@ -61,16 +61,11 @@ def readable(shards: Iterable[Shard], done: Collection[str]) -> list[Shard]:
     )
 
 
-def vanished(listed: Iterable[str], places: dict[str, Place]) -> list[str]:
-    """Shards that were not read to their end and are no longer listed: what was not read of them is lost."""
+def unlisted(listed: Iterable[str], places: dict[str, Place], *, read: bool) -> list[str]:
+    """Shards that are no longer listed and were, or were not, `read` to their end. Of those that were not, the rest is
+    lost; the places of the others are needed no more."""
     present = set(listed)
-    return sorted(shard for shard, place in places.items() if shard not in present and not place.end)
-
-
-def forgettable(listed: Iterable[str], places: dict[str, Place]) -> list[str]:
-    """Shards that were read to their end and are no longer listed: their places are needed no more."""
-    present = set(listed)
-    return sorted(shard for shard, place in places.items() if shard not in present and place.end)
+    return sorted(shard for shard, place in places.items() if shard not in present and place.end is read)
 
 
 def _age(shard: Shard) -> tuple[int, str]:

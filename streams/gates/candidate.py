@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -24,10 +24,8 @@ from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
 from evalcore.nesting import TOO_DEEP, too_deep
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
-from evalcore.scoring.http_client import HttpClient
-from evalcore.scoring.items import identity
+from evalcore.scoring.http_client import LONGEST_ANSWER, TooLong
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
@@ -114,26 +112,6 @@ def _read(content: bytes) -> CandidateAnswer:
     if not isinstance(found, dict) or found.get("output") is None:
         return Failed("the candidate answers 200 without an output")
     return found if not too_deep(found) else Failed(f"the candidate's answer {TOO_DEEP}")
-
-
-Asking = Callable[[Sequence[Mapping[str, Any]]], dict[str, CandidateAnswer | Pending]]
-
-
-@asynccontextmanager
-async def asking_candidate(
-    url: str, key: str | None = None, limits: CandidateLimits | None = None, beside: Mapping[str, Any] | None = None
-) -> AsyncIterator[Asking]:
-    """Yields what gives the candidate's answers by the items' ids. Each is asked for when it is waited for, as long as
-    the context lasts; none is kept. `beside` is sent with each item."""
-    limits = limits or CandidateLimits()
-    client = HttpClient(limits.at_once, limits.seconds)
-    answer = CandidateClient(client, url, key, limits, beside).answer
-    try:
-        yield lambda items: {
-            identity(item, number): Pending(partial(answer, item)) for number, item in enumerate(items)
-        }
-    finally:
-        await client.aclose()
 
 
 class CandidateAnswers:

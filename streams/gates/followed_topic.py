@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from typing import Self
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -39,6 +40,8 @@ class FollowedTopic(ABC):
         self._places = dict[TopicPartition, int]()
         self._topic_id = ""
         self._follower: asyncio.Task[None] | None = None
+        self.readable = False
+        """Whether it is known what the topic says: it has been read to its end, and can be read."""
         self.tried = asyncio.Event()
         """Set once the topic has been read to its end for the first time, or could not be."""
 
@@ -47,20 +50,21 @@ class FollowedTopic(ABC):
         """Take a record's value, and when it was appended. Never raises: what is none of its records is passed over."""
 
     @abstractmethod
-    def caught_up(self) -> None:
-        """Every record has been taken in that stood on the topic when the reading began."""
-
-    @abstractmethod
-    def lost(self) -> None:
-        """The topic can't be read: from now on nobody knows what it says."""
-
-    @abstractmethod
     def made_anew(self) -> None:
         """The topic was deleted and made again, and is read from its start: it has another id, or, where brokers know
         no ids, it ends before the place to which it was read."""
 
     def start(self) -> None:
         self._follower = asyncio.create_task(self._follow(), name=f"follow {self._topic}")
+
+    async def read_once(self) -> Self:
+        """Read the topic to its end, and no further; return self. Raises Unavailable, also where there is no such
+        topic."""
+        try:
+            await self.read_on()
+        finally:
+            await self.close()
+        return self
 
     async def close(self) -> None:
         if self._follower is not None:
@@ -72,20 +76,17 @@ class FollowedTopic(ABC):
         """Read what has come since the last time. Raises Unavailable, also where there is no such topic."""
         try:
             async with asyncio.timeout(READ_SECONDS):
-                await self._to_the_end()
+                consumer = await self._consumer.get()
+                while not await self._read_through(consumer):
+                    heed_cancel()
         except (Unavailable, TimeoutError, *KAFKA_ERRORS) as error:
-            self.lost()
+            self.readable = False
             await self._consumer.drop()
             why = str(error) if isinstance(error, Unavailable) else reason_of(error)
             raise Unavailable(f"Kafka: {self.what} can't be read: {why}") from error
         finally:
             self.tried.set()
-        self.caught_up()
-
-    async def _to_the_end(self) -> None:
-        consumer = await self._consumer.get()
-        while not await self._read_through(consumer):
-            heed_cancel()
+        self.readable = True
 
     async def _read_through(self, consumer: AIOKafkaConsumer) -> bool:
         """Read to the end; return whether it was one and the same topic that was read, from its start to there."""
@@ -130,7 +131,7 @@ class FollowedTopic(ABC):
                 await Retry(first=1.0, longest=5.0).call(self.read_on, Unavailable, noticed=noticed)
             except Exception:
                 # A follower that ended would leave what was known last standing for good.
-                self.lost()
+                self.readable = False
                 log.exception("following_a_topic_failed", topic=self._topic)
             await asyncio.sleep(LOOK_SECONDS)
 

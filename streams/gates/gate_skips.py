@@ -15,14 +15,23 @@ from streams.gates.followed_topic import FollowedTopic
 
 
 class GateSkips(FollowedTopic):
-    """Knows the overrides that skip gates, `Skips`; None while nobody knows them."""
+    """Knows the overrides that skip gates."""
 
     what = "the topic of overrides"
 
     def __init__(self, access: KafkaAccess, topic: str, clock: Clock) -> None:
         super().__init__(access, topic, clock)
         self._read = Skips()
-        self.skips: Skips | None = None
+
+    @property
+    def skips(self) -> Skips:
+        """What the central log of overrides has; nothing while it can't be read."""
+        return self._read if self.readable else Skips()
+
+    async def now(self) -> Skips:
+        """The same, once the topic has been read or could not be."""
+        await self.tried.wait()
+        return self.skips
 
     def take_in(self, value: bytes, appended_ms: int) -> None:
         try:
@@ -32,11 +41,5 @@ class GateSkips(FollowedTopic):
         if isinstance(record, dict):
             self._read.add(record, appended_ms)
 
-    def caught_up(self) -> None:
-        self.skips = self._read
-
     def made_anew(self) -> None:
         self._read = Skips()
-
-    def lost(self) -> None:
-        self.skips = None

@@ -6,8 +6,8 @@ while it can't be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import structlog
 from pydantic import ValidationError
@@ -24,11 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class JudgeStandings(FollowedTopic):
-    """`versions` gives the version of each judge that serves; `noticed` is told of the records after each reading.
-
-    `suspended` says why judges that serve are suspended, by id; None while nobody knows. `serving` has the same of each
-    version that serves, empty where it is not suspended; what is not in it, `why` says.
-    """
+    """`noticed` gets what is known of judges, after each reading."""
 
     what = "the topic of judges' standing"
 
@@ -37,21 +33,18 @@ class JudgeStandings(FollowedTopic):
         access: KafkaAccess,
         topic: str,
         clock: Clock,
-        versions: Callable[[], Mapping[str, str]],
         noticed: Callable[[Suspensions], None] = lambda known: None,
     ) -> None:
         super().__init__(access, topic, clock)
-        self._versions, self._noticed = versions, noticed
-        self._known = Suspensions()
-        self.suspended: Mapping[str, str] | None = None
-        self.serving: Mapping[tuple[str, str], str] = {}
+        self._noticed, self.known = noticed, Suspensions()
 
     def why(self, judge: str, version: str) -> str:
         """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
         Unavailable while nobody knows."""
-        if self.suspended is None:
+        if not self.readable:
             raise Unavailable("Kafka: nobody knows yet which judges are suspended")
-        return self._known.why(judge, version, self._today())
+        today = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()
+        return self.known.why(judge, version, today)
 
     def take_in(self, value: bytes, appended_ms: int) -> None:
         try:
@@ -62,46 +55,14 @@ class JudgeStandings(FollowedTopic):
         if is_ahead(record.at, appended_ms):
             log.warning("judge_standing_dated_ahead", topic=self._topic, at=record.at.isoformat())
         else:
-            self._known.add(record)
+            self.known.add(record)
 
-    def caught_up(self) -> None:
-        today = self._today()
-        self.serving = {one: self._known.why(*one, today) for one in self._versions().items()}
-        self.suspended = {judge: why for (judge, _), why in self.serving.items() if why}
-        self._noticed(self._known)
-
-    def _today(self) -> date:
-        return datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()
+    async def read_on(self) -> None:
+        await super().read_on()
+        self._noticed(self.known)
 
     def made_anew(self) -> None:
         """Nothing: who deletes the topic lifts no suspension that is known."""
-
-    def lost(self) -> None:
-        self.suspended, self.serving = None, {}
-
-
-async def suspended_now(
-    access: KafkaAccess, topic: str, clock: Clock, versions: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Return why judges are suspended, by id; `versions` has the version of each. Raises Unavailable, also where there
-    is no such topic."""
-    standings = JudgeStandings(access, topic, clock, lambda: versions)
-    try:
-        await standings.read_on()
-    finally:
-        await standings.close()
-    return standings.suspended or {}
-
-
-async def known_now(access: KafkaAccess, topic: str, clock: Clock) -> Suspensions:
-    """Return all that the topic has. Raises Unavailable, also where there is no such topic."""
-    seen: list[Suspensions] = []
-    standings = JudgeStandings(access, topic, clock, dict, seen.append)
-    try:
-        await standings.read_on()
-    finally:
-        await standings.close()
-    return seen[-1]
 
 
 async def publish_standings(access: KafkaAccess, topic: str, records: Sequence[StandingRecord]) -> None:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from faust.types import TP
 
 from agents.join.step import FetchedBatch
 from agents.ports import Clock, DeadLetters, Unavailable
-from agents.ramp_steps import Ended
+from agents.ramp_steps import Ended, RampAnswers, RampCounting
 from evalcore.gates.history import Asked
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment
@@ -28,8 +28,8 @@ from schemas.dead_letters import DeadLetter, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Verdict
 from streams.gates.verdict_log import VerdictLog
-from streams.pipeline import Consumer
-from streams.retry import Retry
+from streams.kafka.transport import BatchConsumer
+from streams.retry import Retry, logged
 
 log = structlog.get_logger(__name__)
 COMPUTES_WITH = "scipy.special"
@@ -47,32 +47,6 @@ SENT_AT_ONCE = 32
 BROKE = "deciding broke off; the worker's log has the error"
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
-
-
-class Answers(Protocol):
-    """What is answered to requests. Each may raise Unavailable."""
-
-    async def decided(self, request: Request) -> Verdict: ...
-
-    async def broken(self, request: Request, why: str, moment: Moment) -> Verdict:
-        """Return the verdict in place of one that could not be made."""
-        ...
-
-    async def last(self, request: Request, verdict: Verdict, now: datetime) -> Verdict:
-        """Return what is published of a verdict when nothing but its record's way lies ahead."""
-        ...
-
-
-class Counting(Protocol):
-    """Conservation of the records."""
-
-    async def end(self, batch: FetchedBatch, ended: Ended) -> None:
-        """Return once the record is counted. Raises Unavailable."""
-        ...
-
-    async def counted(self, batch: FetchedBatch, record: Record) -> bool:
-        """Whether any worker counted the record. Raises Unavailable."""
-        ...
 
 
 @dataclass
@@ -101,28 +75,25 @@ class Decision:
     claimed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass
 class RampRequests:
     """`submit` takes a batch and returns at once; `fatal` is told what must stop the worker, `decided` each verdict
     that this worker published. `now` tells the time (ms) when deciding begins, and raises Unavailable while it can't be
     trusted: deadlines and windows go by it."""
 
-    def __init__(
-        self,
-        answers: Answers,
-        verdicts: VerdictLog,
-        dead_letters: DeadLetters,
-        counting: Counting,
-        clock: Clock,
-        *,
-        consumer: Callable[[], Consumer],
-        fatal: Callable[[BaseException], None],
-        decided: Callable[[Verdict], None],
-        now: Callable[[], int] | None = None,
-    ) -> None:
-        self._now = now or clock.now_ms
-        self._answers, self._verdicts = answers, verdicts
-        self._dead_letters, self._counting, self._clock = dead_letters, counting, clock
-        self._consumer, self._fatal, self._decided = consumer, fatal, decided
+    answers: RampAnswers
+    verdicts: VerdictLog
+    dead_letters: DeadLetters
+    counting: RampCounting
+    clock: Clock
+    _: KW_ONLY
+    consumer: Callable[[], BatchConsumer]
+    fatal: Callable[[BaseException], None]
+    decided: Callable[[Verdict], None]
+    now: Callable[[], int] | None = None
+
+    def __post_init__(self) -> None:
+        self._now = self.now or self.clock.now_ms
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
         self._decisions: dict[str, Decision] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,7 +112,7 @@ class RampRequests:
         if self._held.share() >= 1.0:
             tp = TP(batch.topic, batch.partition)
             self._halted.add(tp)
-            self._consumer().halt(tp)
+            self.consumer().halt(tp)
         name = f"gates {batch.topic}/{batch.partition}@{batch.base}"
         self._keep(asyncio.create_task(self._answer(batch, ack, ours), name=name))
 
@@ -152,7 +123,7 @@ class RampRequests:
         if self._halted and self._held.share() < 0.5:
             halted, self._halted = self._halted, set()
             for tp in halted:
-                self._consumer().release(tp)
+                self.consumer().release(tp)
 
     async def stop(self, grace: float) -> None:
         """Cancel what is being decided and wait up to `grace` seconds for it to end. Its records are read again after
@@ -194,17 +165,17 @@ class RampRequests:
                 await asyncio.gather(work, return_exceptions=True)
             # Only here, after verdicts, dead letters and counts are durable: an ack before them would lose a request
             # with the worker. The ack of a batch that another worker reads now would commit past what that one does.
-            if done and self._consumer().current(batch):
+            if done and self.consumer().current(batch):
                 ack()
             else:
-                self._consumer().abandon(batch)
+                self.consumer().abandon(batch)
         except asyncio.CancelledError:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            self._consumer().abandon(batch)
+            self.consumer().abandon(batch)
             raise
         except Exception as error:
-            self._fatal(error)
+            self.fatal(error)
         finally:
             lost.cancel()
             self._since.remove(since)
@@ -212,7 +183,7 @@ class RampRequests:
 
     async def _until_lost(self, batch: FetchedBatch) -> None:
         """Returns when the batch is no longer ours, or a rebalance waits for it."""
-        consumer = self._consumer()
+        consumer = self.consumer()
         while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust has no event for it
             await asyncio.sleep(OWNERSHIP_CHECK_SECONDS)
 
@@ -235,7 +206,7 @@ class RampRequests:
 
     async def _record(self, since: int, record: Record, batch: FetchedBatch, ours: Held) -> None:
         name = await self._outcome(record, batch)
-        await self._when_available(lambda: self._counting.end(batch, Ended(since, record, name)))
+        await self._when_available(lambda: self.counting.end(batch, Ended(since, record, name)))
         ours.records -= 1
         self._let_go(1)
 
@@ -250,11 +221,11 @@ class RampRequests:
             return await self._dead_letter(record, batch, Cause.MALFORMED, request.why)
         # The topic is the memory of what was decided. Read to its end, it tells of a verdict that was published just
         # before a crash, and of one that another worker published while the partition was its own.
-        await self._when_available(self._verdicts.caught_up)
+        await self._when_available(self.verdicts.caught_up)
         place = f"{record.topic}/{record.partition}/{record.offset}"
         asked = Asked.of(request.body, place)
         while True:
-            answered = self._verdicts.answered(request.request_id)
+            answered = self.verdicts.answered(request.request_id)
             if answered is not None:
                 if answered.body != asked.body:
                     break
@@ -307,14 +278,14 @@ class RampRequests:
         request = decision.request = _sent_by(decision.request, began)  # of several tries the first one counts
         try:
             await asyncio.shield(self._import())
-            return await self._answers.decided(request)
+            return await self.answers.decided(request)
         except Unavailable:
             raise
         except Exception:
             log.exception("gate_broke", request_id=request.request_id)
-            now = self._clock.now_ms()
+            now = self.clock.now_ms()
             moment = Moment(_utc(now).isoformat(), (now - began) / 1000)
-            return await self._answers.broken(request, BROKE, moment)
+            return await self.answers.broken(request, BROKE, moment)
 
     def _import(self) -> asyncio.Task[object]:
         """Import what decisions compute with, in a thread and at the first one: a start, and a worker that decides
@@ -325,15 +296,15 @@ class RampRequests:
 
     async def _publish(self, verdict: Verdict, decision: Decision) -> None:
         async def last(verdict: Verdict) -> Verdict:
-            return await self._answers.last(decision.request, verdict, _utc(self._clock.now_ms()))
+            return await self.answers.last(decision.request, verdict, _utc(self.clock.now_ms()))
 
-        published = await self._verdicts.publish(
+        published = await self.verdicts.publish(
             verdict, decision.request.body, decision.place, key=verdict.experiment_id, last=last
         )
         if published is None:
             return
         verdict = published
-        self._decided(verdict)
+        self.decided(verdict)
         log.info(
             "verdict",
             request_id=verdict.request_id,
@@ -350,19 +321,15 @@ class RampRequests:
 
         async def send() -> None:
             async with self._sending:
-                if record.offset >= batch.settled and not await self._counting.counted(batch, record):
-                    await self._dead_letters.put([DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())])
+                if record.offset >= batch.settled and not await self.counting.counted(batch, record):
+                    await self.dead_letters.put([DeadLetter(record, cause, clean(why), STAGE, self.clock.now_ms())])
 
         await self._when_available(send)
         return f"{State.DEAD_LETTERED}:{cause}"
 
     async def _when_available(self, call: Callable[[], Awaitable[T]]) -> T:
         """The call's result, repeated while a part is unavailable. A caller that no longer wants it cancels."""
-
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
-
-        return await Retry().call(call, Unavailable, noticed=noticed)
+        return await Retry().call(call, Unavailable, noticed=logged("gate_waits"))
 
 
 def _utc(milliseconds: int) -> datetime:

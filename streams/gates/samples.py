@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agents.codec import loads
-from agents.gates.ports import Item, Sample
+from agents.gates.ports import Sample
 from agents.join.step import until_recorded
 from agents.join.turn import decode_turn
 from agents.keys import FROZEN_SAMPLE, KEPT_FORM, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, names_of, turn_keys
@@ -50,7 +51,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import NO_INPUT, served
+from evalcore.scoring.items import NO_INPUT, Item, served
 from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
@@ -59,10 +60,9 @@ from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts, TrafficFacts
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.traffic import Scope, Window, read_window
+from streams.opik.traces import TEXTS
 
 OPIK_LOOKUPS_AT_ONCE = 16
-TEXTS = ("input", "output")
-"""The fields that a trace event may leave out; they are read from Opik then (contracts §1)."""
 LARGEST_INPUT = 64 * 1024
 """Bytes of what went into a trace; a larger one is not drawn."""
 SPARE = 2
@@ -72,7 +72,7 @@ INPUTS_AT_ONCE = 100
 TraceInOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """Returns a trace by its id, None where Opik has none. Raises Unavailable."""
 StateIsComplete = Callable[[], AbstractAsyncContextManager[None]]
-"""Guards a read: the state read inside is complete, or it raises Unavailable (`streams.redis.state_completeness`)."""
+"""Guards a read: the state read inside is complete, or it raises Unavailable (`streams.gates.state_completeness`)."""
 Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
 """Returns the dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
 
@@ -87,37 +87,33 @@ class SampledTrace:
     digest: bytes
 
 
+@dataclass
 class PooledTraces:
     """Draws traces from the pools of an agent, and reads them back from their topic and Opik. Raises Unavailable."""
 
-    def __init__(
-        self,
-        store: Store,
-        records: Records,
-        topic: str,
-        clock: Clock,
-        in_opik: TraceInOpik,
-        state_is_complete: StateIsComplete = nullcontext,
-    ) -> None:
-        self._store, self._records, self._topic = store, records, topic
-        self._clock, self._in_opik, self._state_is_complete = clock, in_opik, state_is_complete
-        self._opik_lookups = asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE)
+    store: Store
+    records: Records
+    topic: str
+    clock: Clock
+    in_opik: TraceInOpik
+    state_is_complete: StateIsComplete = nullcontext
+    _opik_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE))
 
     async def window(self, scope: Scope, window_seconds: int) -> Window:
         """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
-        async with self._state_is_complete():
-            return await read_window(self._store, scope, self._clock.now_ms(), window_seconds)
+        async with self.state_is_complete():
+            return await read_window(self.store, scope, self.clock.now_ms(), window_seconds)
 
     async def with_turns(self, scope: Scope, there: Window, turns: Sequence[Key]) -> Window:
         """The same window as it stands now, and these turns at the same moment."""
-        return await read_window(self._store, scope, there.until_ms, there.seconds, turns)
+        return await read_window(self.store, scope, there.until_ms, there.seconds, turns)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
         its place by now, as on a topic that was made again. What neither the record nor Opik has stays missing: a
         sample without such turns would flatter the agent."""
-        records = await self._records.fetch([(self._topic, one.partition, one.offset) for one in drawn])
+        records = await self.records.fetch([(self.topic, one.partition, one.offset) for one in drawn])
         pairs = zip(drawn, records, strict=True)
         found = [one for one in (_of_record(pooled, record, scope) for pooled, record in pairs) if one is not None]
         await asyncio.gather(*(self._complete(one) for one in found if not one.content.keys() >= {*TEXTS}))
@@ -125,7 +121,7 @@ class PooledTraces:
 
     async def _complete(self, one: SampledTrace) -> None:
         async with self._opik_lookups:
-            found = await self._in_opik(str(one.content.get("trace_id"))) or {}
+            found = await self.in_opik(str(one.content.get("trace_id"))) or {}
         one.content |= {name: found[name] for name in TEXTS if name in found and name not in one.content}
         one.digest = b""
 
@@ -134,10 +130,7 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
     if record is None or record.value is None:
         return None
     try:
-        try:
-            content = orjson.loads(record.value)
-        except orjson.JSONDecodeError:
-            content = loads(record.value)  # half a surrogate pair is in it
+        content = loads(record.value)
         metadata, trace = content["metadata"], UUID(content["trace_id"]).bytes
         whose = metadata["agent_id"], scope.version and metadata["agent_version"]
         turn = turn_hash(content["response_id"], names_of(metadata["agent_id"], metadata["agent_version"]))
@@ -184,10 +177,10 @@ class ProductionInputs:
 
         return await until_recorded(attempt)
 
-    async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
-        """What went into each trace, in order; None for what is gone."""
+    async def read(self, traces: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
+        """What went into each trace, without those that are gone."""
         held = await self._store.read([_input_key(trace) for trace in traces])
-        return [orjson.loads(raw) if raw else None for raw in held]
+        return {trace: orjson.loads(raw) for trace, raw in zip(traces, held, strict=True) if raw}
 
     async def _new(
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
@@ -218,42 +211,31 @@ def _input_key(trace: bytes) -> Key:
 
 
 @dataclass
-class _CandidateItems:
-    """Items that the candidate was run on, by the part they belong to ("" for production inputs), and what of the
-    datasets is not what the manifest says."""
-
-    by_part: dict[str, list[Item]] = field(default_factory=dict)
-    mismatches: list[str] = field(default_factory=list)
-
-
 class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
-    def __init__(
-        self,
-        store: Store,
-        traces: PooledTraces,
-        policy: Policy,
-        clock: Clock,
-        datasets: Datasets,
-        answers: CandidateAnswers,
-    ) -> None:
-        self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
-        self._datasets, self._answers = datasets, answers
-        self._inputs = ProductionInputs(store, traces, policy, clock)
+    store: Store
+    traces: PooledTraces
+    policy: Policy
+    clock: Clock
+    datasets: Datasets
+    answers: CandidateAnswers
+
+    def __post_init__(self) -> None:
+        self._inputs = ProductionInputs(self.store, self.traces, self.policy, self.clock)
 
     async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         asked = hashlib.sha256(b"%d " % KEPT_FORM + request.body.encode())
         key = FROZEN_SAMPLE.key(milestone, asked.hexdigest()[:32])
         drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
-        inputs = await self._sources([bytes.fromhex(trace) for trace in drawn["inputs"]])
+        inputs = await self._inputs.read([bytes.fromhex(trace) for trace in drawn["inputs"]])
         traced = [*own, *(Item("", "online", source) for source in inputs.values())]
         # The vertical whose limits hold, also where the request does not name it: so does its golden set.
         vertical = request.step.vertical or served(traced, registry.verticals)
         taking_part = parts(registry, milestone, vertical)
-        run = await self._run_candidate(request.step, registry, taking_part, inputs, vertical)
-        more, golden, adversarial = (run.by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
+        by_part, wrong = await self._run_candidate(request.step, registry, taking_part, inputs, vertical)
+        more, golden, adversarial = (by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
         items = [*own, *more, *golden, *adversarial]
         facts = SampleFacts(
             scope=drawn["scope"],
@@ -268,31 +250,31 @@ class FrozenSamples:
         )
         lost = drawn["lost"] + len(drawn["members"]) - len(own)
         shortage = looked(request.step, registry, facts, lost)
-        return Sample(items, facts, tuple(run.mismatches), shortage)
+        return Sample(items, facts, tuple(wrong), shortage)
 
     async def _drawn(
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[Any, list[SampledTrace]]:
         """What is frozen, and its traces."""
-        (content,) = await self._store.read([key])
+        (content,) = await self.store.read([key])
         if not content:
             content, traces = await self._freeze(key, step, milestone, registry)
             if traces is not None:
                 return orjson.loads(content), traces
         drawn = orjson.loads(content)
         members = [PooledTurn.unpack(bytes.fromhex(one)) for one in drawn["members"]]
-        return drawn, await self._traces.read(members, _scope(step, drawn["scope"]))
+        return drawn, await self.traces.read(members, _scope(step, drawn["scope"]))
 
     async def _freeze(
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[SampledTrace] | None]:
         """Draw, and keep. The traces are None where another worker froze its sample first: that one holds."""
-        now, sample = self._clock.now_ms(), registry.sample
+        now, sample = self.clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
         scope = _scope(step, sample.scope)
-        there = await self._traces.window(scope, window)
+        there = await self.traces.window(scope, window)
         drawn = draw(there.drawable, wanted)
-        traces = await self._traces.read(drawn, scope)
+        traces = await self.traces.read(drawn, scope)
         inputs: list[bytes] = []
         if scope.version is not None and sample.candidate is not None and len(traces) < wanted:
             own = {one.pooled.trace for one in traces}
@@ -309,11 +291,11 @@ class FrozenSamples:
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
         )
-        expires = now + self._policy.lookback
+        expires = now + self.policy.lookback
         change = Change(checks={key: b""}, sets={key: (content, expires)})
-        if not await self._store.apply(change):
+        if not await self.store.apply(change):
             return content, traces
-        (theirs,) = await self._store.read([key])
+        (theirs,) = await self.store.read([key])
         return (theirs, None) if theirs else (content, traces)
 
     async def _account(
@@ -322,18 +304,13 @@ class FrozenSamples:
         """The window's account. The sample's signals are read in one step with the counts that they are compared with:
         a thumb between two reads would look like a loss."""
         keys = turn_keys(str(one.content["response_id"]) for one in traces)
-        then = await self._traces.with_turns(scope, there, keys)
+        then = await self.traces.with_turns(scope, there, keys)
         turns = [decode_turn(stored) for stored in then.turns if stored]
         sampled = {
             "rated": sum(turn.thumbs is not None and turn.thumbs.value != 0 for turn in turns),
             "rerolled": sum(turn.reroll is not None and turn.reroll.value != 0 for turn in turns),
         }
         return facts_of(there.traffic, Drawn(drawn, len(traces), then.population, then.carry, sampled), gates)
-
-    async def _sources(self, inputs: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
-        """What went into each trace, without those that are gone."""
-        read = await self._inputs.read(inputs) if inputs else []
-        return {trace: source for trace, source in zip(inputs, read, strict=True) if source is not None}
 
     async def _run_candidate(
         self,
@@ -342,30 +319,34 @@ class FrozenSamples:
         taking_part: Sequence[Part],
         inputs: Mapping[bytes, Mapping[str, Any]],
         vertical: str | None,
-    ) -> _CandidateItems:
-        """All that the candidate has to answer; who scores waits for it. `inputs`: production's, by their traces."""
-        found, endpoint = _CandidateItems(), registry.sample.candidate
+    ) -> tuple[dict[str, list[Item]], list[str]]:
+        """All that the candidate has to answer, by the part it belongs to ("" for production inputs), and what of the
+        datasets is not what the manifest says. Who scores waits for the answers. `inputs`: production's, by their
+        traces."""
+        by_part: defaultdict[str, list[Item]] = defaultdict(list)
+        wrong: list[str] = []
+        endpoint = registry.sample.candidate
         if endpoint is None:
-            return found
+            return by_part, wrong
         questions: list[tuple[str, Mapping[str, Any], Callable[[CandidateAnswer], Item]]] = []
         item_of: Callable[[CandidateAnswer], Item]
         for part in taking_part:
             golden = await self._dataset(part)
-            found.mismatches += _mismatches(part, golden, registry, vertical)
+            wrong += _mismatches(part, golden, registry, vertical)
             for number, one in enumerate(golden.items if golden is not None else ()):
                 item_of = partial(of_part, part, one, number, registry=registry, vertical=vertical)
                 questions.append((part.name, one, item_of))
         for trace, source in inputs.items():
             item_of = partial(topped_up, trace, source, agent_version=step.agent_version)
             questions.append(("", told(source), item_of))
-        answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
+        answers = await self.answers.to([question for _, question, _ in questions], endpoint, step)
         for (name, _, item_of), answer in zip(questions, answers, strict=True):
-            found.by_part.setdefault(name, []).append(with_answer(item_of, answer))
-        return found
+            by_part[name].append(with_answer(item_of, answer))
+        return by_part, wrong
 
     async def _dataset(self, part: Part) -> GoldenSet | None:
         try:
-            return await self._datasets(part.dataset)
+            return await self.datasets(part.dataset)
         except Unauthorized as error:
             # One request waits for a key that is mended; `Unauthorized` would stop the worker for all.
             raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from agents.join.counting import (
     CONSUMED,
-    EDGE_SECONDS,
     GAP,
-    HOUR,
     LETTERS,
     OF_PRODUCTION,
     RATED,
@@ -24,7 +23,6 @@ from agents.keys import (
     AGENT_TEXT,
     CONSERVATION,
     COVERAGE,
-    COVERAGE_EDGE,
     KNOWN_NAME,
     POOL_EDGE,
     REFUSED,
@@ -39,9 +37,8 @@ from agents.ports import Store
 from evalcore.gates.composition import BEYOND, Traffic
 from evalcore.scoring.sampling import PooledTurn, in_window
 from schemas.outcomes import Kind
-from streams.queries.coverage import Piece, counted
+from streams.queries.coverage import HOUR_SECONDS, Piece, counted, pieces
 
-HOUR_SECONDS: Final = HOUR // 1000
 RUNNING_SECONDS: Final = 3_600
 """A trace that has not ended for so long is left out; a younger one is no one's evidence yet."""
 RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED = "record_not_come", "dead_lettered", "not_ended"
@@ -134,13 +131,14 @@ async def read_window(
     seen = await store.at_once(
         [known, *turns], [key for keys in lists for key in keys], [TURN_POOL.key(*place) for place in places]
     )
-    first, rims, records, edges = _cut(seen.counts, lists)
+    counts = iter(seen.counts)
+    first, rims, records, edges = (list(islice(counts, len(keys))) for keys in lists)
     by_block = dict(zip(blocks, edges, strict=True))
     total, left_out, signals = 0, Counter[str](), dict.fromkeys(SIGNALS, 0)
     difference = population = unnamed = refused = cut = 0
     carry, pools, limit = dict.fromkeys(SIGNALS, 0), [], None
     for number, hour in enumerate(hours):
-        whole, within, ended = _Counts(), _Counts(), _Counts()
+        whole = _Counts()
         whole.add(scope, counted([(Piece("", True, 0, 0), first[number])]))
         within = _within(scope, whole, parts[hour], by_block)
         ended = _within(scope, whole, young[hour], by_block)
@@ -205,22 +203,5 @@ def _within(scope: Scope, whole: _Counts, part: list[Piece] | None, blocks: dict
 
 def _blocks(hour: int, since: int, until: int) -> list[Piece] | None:
     """Return the pieces of an hour's seconds in (since, until]; None where that is the whole hour."""
-    first, last = max(hour * HOUR_SECONDS, since + 1), min((hour + 1) * HOUR_SECONDS - 1, until)
-    if last - first + 1 >= HOUR_SECONDS:
-        return None
-    out = []
-    while first <= last:
-        block = first // EDGE_SECONDS
-        end = min(last, (block + 1) * EDGE_SECONDS - 1)
-        out.append(Piece(COVERAGE_EDGE.key(block), False, first - block * EDGE_SECONDS, end - block * EDGE_SECONDS))
-        first = end + 1
-    return out
-
-
-def _cut(found: Sequence[dict[str, int]], lists: Sequence[Sequence[Key]]) -> list[Sequence[dict[str, int]]]:
-    """Cut what was read into as many lists as were asked for."""
-    out, at = [], 0
-    for keys in lists:
-        out.append(found[at : at + len(keys)])
-        at += len(keys)
-    return out
+    found = pieces(max(hour * HOUR_SECONDS, since + 1), min((hour + 1) * HOUR_SECONDS - 1, until))
+    return None if found and found[0].whole else found

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
@@ -33,18 +33,17 @@ from agents.ports import Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import InvalidRequest, RampRequest
-from evalcore.gates.skips import Skips
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict, VerdictLevel
-from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.redis.lease import SHORT_LEASE_MS, Leasing, acquired, renewed
-from streams.retry import Retry, reason_of
+from streams.redis.lease import SHORT_LEASE_MS, acquired, renewed
+from streams.redis.state import RedisStore
+from streams.retry import Retry, logged, reason_of
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -70,19 +69,6 @@ must wake up before another one's begins. Others wait as long for one that died.
 POLL_MS = 250
 
 
-@dataclass(frozen=True)
-class PublishedVerdict:
-    """A verdict on the topic: what it answers, and its JSON, which takes a quarter of the memory of what it says."""
-
-    asked: Asked
-    raw: bytes
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """The verdict."""
-        return cast("dict[str, Any]", orjson.loads(self.raw))
-
-
 @dataclass(eq=False)
 class _Waiting:
     """A verdict that waits to be published; see `VerdictLog.publish`."""
@@ -98,30 +84,29 @@ async def _as_it_is(verdict: Verdict) -> Verdict:
     return verdict
 
 
+@dataclass
 class VerdictLog:
-    """Follows the topic from `start` to `close`, and publishes verdicts."""
+    """Follows the topic from `start` to `close`, and publishes verdicts. `producer` writes where brokers do not
+    fence: before Kafka 2.8."""
 
-    def __init__(
-        self,
-        access: KafkaAccess,
-        producer: Producer,
-        topic: str,
-        leases: Leasing,
-        standings: JudgeStandings | None = None,
-        skips: GateSkips | None = None,
-    ) -> None:
-        """`producer` writes where brokers do not fence: before Kafka 2.8."""
-        self._access, self._producer, self._topic = access, producer, topic
-        self._standings, self._skips = standings, skips
-        self._leases, self._owner = leases, uuid.uuid4().hex
-        self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
+    access: KafkaAccess
+    producer: Producer
+    topic: str
+    leases: RedisStore
+    standings: JudgeStandings | None = None
+
+    def __post_init__(self) -> None:
+        self._owner = uuid.uuid4().hex
+        self._fenced: FencedProducer | None = FencedProducer(
+            self.access, self.topic, self.topic, self.producer.max_bytes
+        )
         self._partitions, self._topic_id = 0, ""
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
-        self._judged, self._free = FairMemory[PublishedVerdict](KEPT), FairMemory[PublishedVerdict](KEPT)
+        self._judged, self._free = FairMemory[bytes](KEPT), FairMemory[bytes](KEPT)
         self._answered = FairMemory[bytes](ANSWERED)
         self.history = History()
-        self._offsets = KafkaOffsets(access, tries=2)
+        self._offsets = KafkaOffsets(self.access, tries=2)
         self._next: dict[TopicPartition, int] = {}
         self._moved = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -142,9 +127,10 @@ class VerdictLog:
             await self._fenced.drop()
         await self._offsets.close()
 
-    def known(self, request_id: str) -> PublishedVerdict | None:
+    def known(self, request_id: str) -> dict[str, Any] | None:
         """The verdict that was published for a request, unless it is too old to be remembered whole."""
-        return self._judged.get(request_id) or self._free.get(request_id)
+        raw = self._judged.get(request_id) or self._free.get(request_id)
+        return orjson.loads(raw) if raw is not None else None
 
     def answered(self, request_id: str) -> Asked | None:
         """What a verdict was published for under this id, as far as the topic has been read."""
@@ -162,17 +148,7 @@ class VerdictLog:
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
-        if self._standings is None:
-            return ""
-        known = self._standings.serving.get((judge, version))
-        return known if known is not None else self._standings.why(judge, version)
-
-    async def overrides(self) -> Skips:
-        """What the central log of overrides has; nothing while it can't be read."""
-        if self._skips is None:
-            return Skips()
-        await self._skips.tried.wait()
-        return self._skips.skips or Skips()
+        return self.standings.why(judge, version) if self.standings is not None else ""
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
@@ -231,14 +207,14 @@ class VerdictLog:
         await self._begun()  # by then it is known whether the brokers fence
         fenced = self._fenced
         milliseconds = UNFENCED_LEASE_MS if fenced is None else SHORT_LEASE_MS
-        lease = self._leases.lease(PUBLISH_LEASE.key(), milliseconds, self._owner)
+        lease = self.leases.lease(PUBLISH_LEASE.key(), milliseconds, self._owner)
         if not await acquired(lease, TURN_SECONDS):
             raise Unavailable("another worker is publishing")
         whole = False
         try:
             async with renewed(lease, milliseconds / 3_000):
                 if fenced is not None and not fenced.taken:
-                    await fenced.take(await self._offsets.partitions(self._topic))
+                    await fenced.take(await self._offsets.partitions(self.topic))
                 # What others published before they were shut out stands there now, and nothing can be added to it.
                 # Where we did not have to take the topic over, no one else has written since we did, or we shall be
                 # refused.
@@ -269,7 +245,7 @@ class VerdictLog:
         verdict = one.verdict
         step = {name: getattr(verdict, name) for name in STEP}
         headers = [(name, text.encode()) for name, text in zip((BODY, PLACE), one.asked, strict=True)]
-        async with self._turn(tuple(step.values())):
+        async with self._turns.setdefault(tuple(step.values()), asyncio.Lock()):
             if one.published.done() or self.answered(verdict.request_id) is not None:
                 return None
             verdict = await one.last(verdict)
@@ -279,25 +255,22 @@ class VerdictLog:
             if self._fenced is not None:
                 await self._fenced.send(key, raw, headers)
             else:
-                await self._producer.send([(self._topic, key, raw, headers)])
-            self._remember(PublishedVerdict(Asked.of(*one.asked), raw))
+                await self.producer.send([(self.topic, key, raw, headers)])
+            self._remember(Asked.of(*one.asked), raw)
             return verdict
 
-    def _turn(self, step: Hashable) -> asyncio.Lock:
-        """The lock under which verdicts about one step are sent one after another."""
-        return self._turns.setdefault(step, asyncio.Lock())
-
-    def _remember(self, known: PublishedVerdict) -> None:
-        """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict."""
-        value = known.value
+    def _remember(self, asked: Asked, raw: bytes) -> None:
+        """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict. Its JSON
+        takes a quarter of the memory of what it says."""
+        value: dict[str, Any] = orjson.loads(raw)
         request_id = value["request_id"]
         if self.answered(request_id) is not None:
             return
         self.history.add(value)
-        self._answered.put(digest(request_id, ID_BYTES), known.asked.body + known.asked.place, value)
+        self._answered.put(digest(request_id, ID_BYTES), asked.body + asked.place, value)
         # A verdict of a gate costs judges' answers, one without a gate nothing: the many must not displace the few.
-        for forgotten in (self._judged if value.get("gates") else self._free).put(request_id, known, value):
-            self.history.drop(forgotten.value)
+        for forgotten in (self._judged if value.get("gates") else self._free).put(request_id, raw, value):
+            self.history.drop(orjson.loads(forgotten))
 
     async def _ends(self) -> dict[TP, int]:
         """The topic's ends, asked for after the call. Callers that come while a question is under way share the
@@ -310,7 +283,7 @@ class VerdictLog:
         """Of all partitions that there are by now: the follower may not know of an added one yet."""
         async with self._asking:
             self._next_question = None
-            topic_id, ends = await self._offsets.topic_ends(self._topic)
+            topic_id, ends = await self._offsets.topic_ends(self.topic)
             if topic_id != self._topic_id and topic_id and self._topic_id:
                 await self._begin_anew(topic_id)
             self._partitions = max(len(ends), self._partitions)
@@ -321,7 +294,7 @@ class VerdictLog:
         was of the old one."""
         log.error(
             "verdicts_topic_made_again",
-            topic=self._topic,
+            topic=self.topic,
             before=self._topic_id,
             now=topic_id,
             consequence="baselines and earlier verdicts are known to workers that run now, and lost with them",
@@ -350,28 +323,26 @@ class VerdictLog:
 
     async def _follow(self) -> None:
         """Read the topic until cancelled."""
-
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("waiting_for_verdicts", reason=reason_of(error))
-
-        await Retry(first=1.0, longest=1.0).call(self._read, (Unavailable, *KAFKA_ERRORS), noticed=noticed)
+        await Retry(first=1.0, longest=1.0).call(
+            self._read, (Unavailable, *KAFKA_ERRORS), noticed=logged("waiting_for_verdicts")
+        )
 
     async def _read(self) -> None:
-        ids = await self._offsets.topic_ids([self._topic]) if self._fenced is not None else {}
+        ids = await self._offsets.topic_ids([self.topic]) if self._fenced is not None else {}
         if self._fenced is not None and not ids:
             log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
             self._fenced = None
-        self._topic_id = self._topic_id or ids.get(self._topic, "")
+        self._topic_id = self._topic_id or ids.get(self.topic, "")
         following = self._next  # another one as soon as the topic is another one
         async with started(
-            make_consumer(self._access, fetch_max_wait_ms=100, isolation_level="read_committed")
+            make_consumer(self.access, fetch_max_wait_ms=100, isolation_level="read_committed")
         ) as consumer:
             assigned: list[TopicPartition] = []
             while following is self._next:
                 heed_cancel()
-                numbers = {*await consumer._client._wait_on_metadata(self._topic), *range(self._partitions)}
+                numbers = {*await consumer._client._wait_on_metadata(self.topic), *range(self._partitions)}
                 if len(numbers) > len(assigned):
-                    assigned = [TopicPartition(self._topic, number) for number in sorted(numbers)]
+                    assigned = [TopicPartition(self.topic, number) for number in sorted(numbers)]
                     await self._assign(consumer, assigned, following)
                 for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
                     for record in records:
@@ -385,7 +356,7 @@ class VerdictLog:
         self, consumer: AIOKafkaConsumer, assigned: Sequence[TopicPartition], following: dict[TopicPartition, int]
     ) -> None:
         new = [partition for partition in assigned if partition not in following]
-        if len(assigned) > len(await consumer._client._wait_on_metadata(self._topic)):
+        if len(assigned) > len(await consumer._client._wait_on_metadata(self.topic)):
             await consumer._client.force_metadata_update()
         consumer.assign(list(assigned))
         # From the start, however old: a gate that failed stands until it passes again.
@@ -399,6 +370,6 @@ class VerdictLog:
         headers = dict(record.headers)
         try:
             body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
-            self._remember(PublishedVerdict(Asked.of(body, place), record.value))
+            self._remember(Asked.of(body, place), record.value)
         except NO_VERDICT:
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)

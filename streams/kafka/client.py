@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import Any, cast
 
+import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.partitioner import DefaultPartitioner
 
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
 from schemas.settings import KafkaAccess
+from schemas.wire_forms import ScoreEvent
 from streams.kafka.transport import KAFKA_ERRORS, READ_COMMITTED, guard_consumers, state_of
 from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
 STOP_SECONDS = 5.0
+SCORES_AT_ONCE = 500
+"""Events in flight: a gate of a thousand items and sixteen judges must not hold all of its own."""
 PARTITIONS_MS = 5_000
 """Between two looks of a consumer at its topics' partitions: what comes on an added one waits for the next."""
 
@@ -248,6 +253,28 @@ class KafkaDeadLetters:
         seal = await self._sealing()
         messages = [(self._topic, *dead_letter.encode(self._max_bytes, seal)) for dead_letter in dead_letters]
         await self._producer.send(messages)
+
+
+class JudgeScoresTopic:
+    """Sends what judges say to `rampgate.judge-scores`, from where PS-5 takes it (PC5 §9.4). `sent` is told of events
+    that are durable."""
+
+    def __init__(
+        self, producer: Producer, topic: str, sent: Callable[[Sequence[ScoreEvent]], None] = lambda events: None
+    ) -> None:
+        self._producer, self._topic, self._sent = producer, topic, sent
+
+    async def put(self, events: Iterable[ScoreEvent]) -> None:
+        """Return once all are durable, under their trace's id, or their item's. Raises Unavailable; some may be durable
+        then, and come again with the rest."""
+        left = iter(events)
+        while some := list(islice(left, SCORES_AT_ONCE)):
+            await self._producer.send([(self._topic, _key_of(event), orjson.dumps(event), []) for event in some])
+            self._sent(some)
+
+
+def _key_of(event: ScoreEvent) -> bytes:
+    return (event["trace_id"] or event.get("item_id") or "").encode()
 
 
 class KafkaRecords:

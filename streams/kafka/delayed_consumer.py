@@ -21,12 +21,12 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from agents.ports import Clock, Unauthorized, Unavailable
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka.client import make_consumer, stop
 from streams.kafka.reading import spans_of
 from streams.kafka.transport import KAFKA_ERRORS
-from streams.retry import Retry, reason_of
+from streams.retry import Retry, logged
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -109,11 +109,9 @@ class DelayedConsumer(ConsumerRebalanceListener):
 
     async def run(self) -> None:
         """Read the topics until cancelled."""
-
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("delayed_consumer_waits", reader=self.name, reason=reason_of(error))
-
-        await Retry(first=1.0, longest=1.0).call(self._follow, KAFKA_ERRORS, noticed=noticed)
+        await Retry(first=1.0, longest=1.0).call(
+            self._follow, KAFKA_ERRORS, noticed=logged("delayed_consumer_waits", reader=self.name)
+        )
 
     async def _follow(self) -> None:
         self._consumer = consumer = make_consumer(
@@ -243,17 +241,12 @@ class DelayedConsumer(ConsumerRebalanceListener):
                 raise Unavailable("the join state is being rebuilt")
             return list(await self._handlers[partition.topic](records))
 
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning(
-                "delayed_consumer_waits",
-                reader=self.name,
-                topic=partition.topic,
-                reason=clean(str(error)),
-                seconds=pause,
-            )
-
         try:
-            return await Retry().call(attempt, (Unavailable, Unauthorized), noticed=noticed)
+            return await Retry().call(
+                attempt,
+                (Unavailable, Unauthorized),
+                noticed=logged("delayed_consumer_waits", reader=self.name, topic=partition.topic),
+            )
         except Exception:
             # A defect of ours: it must neither stop the partition, nor take other records with it.
             first = records[0].offset

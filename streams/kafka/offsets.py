@@ -27,7 +27,7 @@ from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import PARTITIONS_MS, Reconnecting, client_options, make_consumer
 from streams.kafka.transport import KAFKA_ERRORS, READ_COMMITTED
-from streams.retry import Retry, reason_of
+from streams.retry import Retry, logged, reason_of
 
 log = structlog.get_logger(__name__)
 TEXT = CompactString("utf-8")
@@ -111,9 +111,6 @@ class KafkaOffsets:
             await self._consumer.drop()
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]], about: Iterable[TopicPartition]) -> T:
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("offsets_retry", attempt=failures, reason=reason_of(error), seconds=pause)
-
         topics = {partition.topic for partition in about}
 
         async def answer() -> T:
@@ -131,7 +128,7 @@ class KafkaOffsets:
 
         async with self._lock:
             try:
-                return await self._retry.call(attempt, KAFKA_ERRORS, noticed=noticed)
+                return await self._retry.call(attempt, KAFKA_ERRORS, noticed=logged("offsets_retry"))
             except KAFKA_ERRORS as error:
                 raise Unavailable(f"Kafka: {reason_of(error)}") from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
+import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
@@ -16,6 +18,8 @@ from streams.kafka.client import client_options, make_consumer, started
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
 CHUNK = 500
 LOG_APPEND_TIME = 1
 SILENCE_SECONDS = 15.0
@@ -59,6 +63,18 @@ async def spans_of(
     return spans
 
 
+async def parsed_now(access: KafkaAccess, topic: str, parse: Callable[[bytes], T]) -> list[T]:
+    """What stands on a topic now, as `parse` makes it of each record's value; one that it raises ValueError for is
+    logged and passed over. Raises Unavailable, also where there is no such topic."""
+    found = []
+    async for record in records_now(access, topic):
+        try:
+            found.append(parse(record.value or b""))
+        except ValueError:
+            log.warning("record_passed_over", topic=topic, partition=record.partition, offset=record.offset)
+    return found
+
+
 async def records_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[Record]:
     """The records that stand on a topic now, as `pages_now` has them."""
     async for records in pages_now(access, topic, since):
@@ -66,7 +82,7 @@ async def records_now(access: KafkaAccess, topic: str, since: int | None = None)
             yield record
 
 
-async def pages_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[list[Record]]:
+async def pages_now(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncGenerator[list[Record], None]:
     """The records that stand on a topic now, those since a time (ms) where one is given, but for tombstones. Raises
     Unavailable, also where there is no such topic."""
     count = (await partitions_of(access, [topic])).get(topic)

@@ -26,7 +26,6 @@ MAGIC = 16
 CHECKED = 21
 """The CRC is of what follows from here."""
 CODEC, LOG_APPEND_TIME, CONTROL = 0x07, 0x08, 0x20
-NOT_IN_FORM = "its records are not in Kafka's form"
 
 
 class Head(NamedTuple):

@@ -1,56 +1,82 @@
 """Says where to read a partition from: at the state's own watermark, which is gone when the state is (promise 1).
 
 Kafka is the record of truth. Each partition's watermark is kept beside the state that it describes and moves with it in
-one atomic step, so an emptied or older Redis shows itself, and the records that it lacks are read again.
+one atomic step, so an emptied or older Redis shows itself, and the records that it lacks are read again. Records that
+Kafka lost before they were read are counted and reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from dataclasses import dataclass
+from enum import StrEnum
 
 import structlog
 from faust.types import TP
 
+from agents.join.counting import count_gap
 from agents.join.step import until_recorded
 from agents.keys import FOREVER, LET_THROUGH, TAKEOVER, TOPIC_ID, WATERMARK
-from agents.ports import Change, Clock, Store, Unavailable
-from streams.kafka.gaps import Gap, GapReason, Gaps
+from agents.ports import Change, Clock, Unavailable
+from schemas.signals import kinds
+from schemas.topics import Topics
+from streams.kafka.offsets import KafkaOffsets
+from streams.metrics import Metrics
 from streams.quarantine import Quarantine
+from streams.rebuild import Rebuild
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 
 
-class Log(Protocol):
-    """Offsets of partitions; see `streams.kafka.offsets.KafkaOffsets`."""
-
-    async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
-    async def bounds(self, partitions: list[TP]) -> dict[TP, tuple[int, int]]: ...
-    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]: ...
+class GapReason(StrEnum):
+    RETENTION = "retention"
+    NEW_LOG = "new_log"
 
 
-class WatermarkStore(Store, Protocol):
-    """The join's state, and the watermarks in it."""
+@dataclass(frozen=True)
+class Gap:
+    """Offsets [since, until) of a partition that Kafka no longer had when they were to be read. `until` is None where
+    the log they were in is gone, so that nobody can know where it ended."""
 
-    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        """Set a watermark if the key still holds `instead_of`; returns what it holds then. Raises Unavailable."""
-        ...
+    partition: TP
+    since: int
+    until: int | None
+    reason: GapReason
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets were lost, 0 where that is unknown. With compaction or transactions fewer were records."""
+        return max(self.until - self.since, 0) if self.until is not None else 0
 
 
-class Rebuilding(Protocol):
-    """Rebuilds a lost state; see `streams.rebuild.Rebuild`. Raises Unavailable."""
+class Gaps:
+    """Counts and tells of gaps. The caller puts the count into the change that moves the watermark over the gap, so
+    that it counts once, whichever worker finds it and however often."""
 
-    async def lost(self, partition: TP) -> None:
-        """Begin to rebuild, since the state of a partition is lost. On return the state says so to every worker."""
-        ...
+    def __init__(self, topics: Topics, metrics: Metrics, lookback_ms: int) -> None:
+        self._kinds = {topics.of(kind): kind for kind in kinds()}
+        self._metrics, self._lookback = metrics, lookback_ms
 
-    async def join(self) -> bool:
-        """Take part in a rebuild that another worker has begun; False where there is none."""
-        ...
+    def count(self, change: Change, gap: Gap, now: int) -> None:
+        """Count the gap in `change`, in the hour in which it was found."""
+        count_gap(change, self._kinds[gap.partition.topic], gap.offsets, now, self._lookback)
 
-    async def read_again(self, partition: TP, until: int) -> None:
-        """Records of a partition are read again, up to an offset. On return the state says so to every worker."""
-        ...
+    def tell(self, gap: Gap) -> None:
+        """Tell of a gap that is counted."""
+        topic = gap.partition.topic
+        log.error(
+            "kafka_gap",
+            topic=topic,
+            partition=gap.partition.partition,
+            since=gap.since,
+            until=gap.until,
+            reason=gap.reason.value,
+            lost=f"at most {gap.offsets} records" if gap.until is not None else "nobody can know how many records",
+            remedy="rampgate sweep",
+        )
+        self._metrics.gaps.labels(topic, gap.reason.value).inc()
+        self._metrics.gap_records.labels(topic).inc(gap.offsets)
 
 
 class StartOffsets:
@@ -67,11 +93,11 @@ class StartOffsets:
 
     def __init__(
         self,
-        store: WatermarkStore,
+        store: RedisStore,
         clock: Clock,
         lookback_ms: int,
         in_flight: int,
-        rebuild: Rebuilding,
+        rebuild: Rebuild,
         gaps: Gaps,
     ) -> None:
         self._store, self._clock, self._lookback, self._rebuild = store, clock, lookback_ms, rebuild
@@ -88,7 +114,7 @@ class StartOffsets:
         _, before = self.doubts.get(partition, (0, 0))
         self.doubts[partition] = (since, min(max(until, before), end))
 
-    async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
+    async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: KafkaOffsets) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark, the
         start of the lookback window. A topic that was deleted and made again has another id, and is read from its first
         record: what was committed and settled before was of another log.
@@ -136,7 +162,7 @@ class StartOffsets:
             await self.quarantine.taken_over(partition, start, end)
         return start
 
-    async def remade(self, partitions: Iterable[TP], log_of: Log) -> list[TP]:
+    async def remade(self, partitions: Iterable[TP], log_of: KafkaOffsets) -> list[TP]:
         """Those partitions whose topic was deleted and made again since their start was found. Raises Unavailable.
 
         A new id counts once two calls in a row have met it, since a broker may be late to know of it.
@@ -193,7 +219,7 @@ class StartOffsets:
         committed: int | None,
         settled: int | None,
         bounds: tuple[int, int],
-        log_of: Log,
+        log_of: KafkaOffsets,
     ) -> int:
         """The start without a watermark: the start of the lookback window, or what no worker has settled, however
         old."""

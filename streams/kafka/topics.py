@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -82,9 +82,7 @@ async def _missing(
                 log.info("topics_not_created", topics=absent, reason=reason_of(error))
             absent = await _absent(admin, names)
         if not absent:
-            await _tell_of_weak(admin, names)
-            await _tell_of_forgetful(admin, keep)
-            await _tell_of_deleting(admin, [name for name in names if name in compacted])
+            await _tell_of_unfit(admin, names, keep, compacted)
         return absent
 
 
@@ -93,55 +91,18 @@ def _kept(milliseconds: int | None) -> dict[str, str]:
     return {RETENTION: str(milliseconds + DAY_MS), CLEANUP: "delete"} if milliseconds is not None else {}
 
 
-async def _tell_of_forgetful(admin: AIOKafkaAdminClient, keep: Mapping[str, int]) -> None:
-    """Log each topic that deletes records before their time, by age or by key."""
-    for name, entries in (await _settings(admin, keep, (RETENTION, CLEANUP))).items():
-        retention = int(entries.get(RETENTION) or -1)
-        if 0 <= retention < keep[name] or "compact" in entries.get(CLEANUP, ""):
-            log.warning(
-                "topic_forgets",
-                topic=name,
-                retention_days=round(retention / DAY_MS, 2) if retention >= 0 else None,
-                needed_days=round(keep[name] / DAY_MS, 2),
-                cleanup_policy=entries.get(CLEANUP),
-                consequence="baselines, the memory of answered requests and a rebuilt state lack what is deleted early",
-                remedy=f"{RETENTION} of at least {keep[name]} and {CLEANUP}=delete",
-            )
-
-
-async def _tell_of_deleting(admin: AIOKafkaAdminClient, names: list[str]) -> None:
-    """Log each topic that deletes by age what must be kept for ever."""
-    for name, entries in (await _settings(admin, names, (RETENTION, CLEANUP))).items():
-        if "delete" in entries.get(CLEANUP, "") and int(entries.get(RETENTION) or -1) >= 0:
-            log.warning(
-                "topic_forgets",
-                topic=name,
-                cleanup_policy=entries.get(CLEANUP),
-                consequence="what counts until somebody says otherwise, as a suspension does, ends with its record",
-                remedy=f"{CLEANUP}=compact",
-            )
-
-
-async def _settings(
-    admin: AIOKafkaAdminClient, topics: Iterable[str], wanted: Iterable[str]
-) -> dict[str, dict[str, str]]:
-    """These settings of the topics; nothing from brokers that don't let us ask."""
-    asked = [ConfigResource(ConfigResourceType.TOPIC, name, dict.fromkeys(wanted)) for name in topics]
-    answers: list[Any] = []
-    try:
-        answers = await admin.describe_configs(asked) if asked else []
-    except KAFKA_ERRORS as error:
-        log.info("topics_not_described", reason=reason_of(error))
-    resources = (resource for answer in answers for resource in answer.resources)
-    return {resource[3]: {entry[0]: entry[1] for entry in resource[4]} for resource in resources}
-
-
-async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
+async def _tell_of_unfit(
+    admin: AIOKafkaAdminClient, names: list[str], keep: Mapping[str, int], compacted: Collection[str]
+) -> None:
     """Log each topic of which the loss of one broker can lose acknowledged records, where there are brokers enough for
-    better. Nothing is changed: a topic belongs to who made it."""
+    better, and each that deletes records before their time, by age or by key. Nothing is changed: a topic belongs to
+    who made it."""
+    wanted = dict.fromkeys((MIN_IN_SYNC, RETENTION, CLEANUP))
     try:
-        if len((await admin.describe_cluster())["brokers"]) < REPLICAS:
-            return
+        answers = await admin.describe_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, name, wanted) for name in names]
+        )
+        enough = len((await admin.describe_cluster())["brokers"]) >= REPLICAS
         described = await admin.describe_topics(names)
     except KAFKA_ERRORS as error:  # brokers that don't let us ask
         log.info("topics_not_described", reason=reason_of(error))
@@ -149,9 +110,11 @@ async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
     replicas = {
         topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"]) for topic in described
     }
-    for name, entries in (await _settings(admin, names, (MIN_IN_SYNC,))).items():
+    for resource in (resource for answer in answers for resource in answer.resources):
+        name, entries = resource[3], {entry[0]: entry[1] for entry in resource[4]}
+        retention, cleanup = int(entries.get(RETENTION) or -1), entries.get(CLEANUP) or ""
         in_sync = int(entries.get(MIN_IN_SYNC) or IN_SYNC)
-        if in_sync < IN_SYNC or replicas.get(name, REPLICAS) < REPLICAS:
+        if enough and (in_sync < IN_SYNC or replicas.get(name, REPLICAS) < REPLICAS):
             log.warning(
                 "topic_can_lose_records",
                 topic=name,
@@ -159,6 +122,24 @@ async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
                 min_in_sync=in_sync,
                 consequence="a record that was acknowledged can be lost with one broker",
                 remedy=f"{REPLICAS} replicas and {MIN_IN_SYNC}={IN_SYNC}",
+            )
+        if name in keep and (0 <= retention < keep[name] or "compact" in cleanup):
+            log.warning(
+                "topic_forgets",
+                topic=name,
+                retention_days=round(retention / DAY_MS, 2) if retention >= 0 else None,
+                needed_days=round(keep[name] / DAY_MS, 2),
+                cleanup_policy=cleanup,
+                consequence="baselines, the memory of answered requests and a rebuilt state lack what is deleted early",
+                remedy=f"{RETENTION} of at least {keep[name]} and {CLEANUP}=delete",
+            )
+        if name in compacted and "delete" in cleanup and retention >= 0:
+            log.warning(
+                "topic_forgets",
+                topic=name,
+                cleanup_policy=cleanup,
+                consequence="what counts until somebody says otherwise, as a suspension does, ends with its record",
+                remedy=f"{CLEANUP}=compact",
             )
 
 

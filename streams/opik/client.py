@@ -10,9 +10,9 @@ and `OpikScores` writes scores.
 from __future__ import annotations
 
 import asyncio
-import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -21,9 +21,9 @@ import msgspec
 import orjson
 import structlog
 
+from agents.codec import loads
 from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
-from evalcore.scoring.bounded_answer import TooLong
-from evalcore.scoring.http_client import HttpClient
+from evalcore.scoring.http_client import HttpClient, TooLong
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
@@ -38,10 +38,6 @@ LONGEST_ANSWER = 32 * 1024 * 1024
 LONGEST_PAUSE = 60.0
 """Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
 _encode = msgspec.json.Encoder().encode
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
-)
-"""An escape in JSON, a surrogate pair as one."""
 
 
 class ApiError(Exception):
@@ -57,6 +53,10 @@ class LongAnswer(ApiError):
 
     def __init__(self, status_code: int) -> None:
         super().__init__(status_code, f"more than {LONGEST_ANSWER >> 20} MB")
+
+
+class Refused(Exception):
+    """Opik takes the key and refuses the request; the message says which one and why."""
 
 
 class OpikClient:
@@ -125,11 +125,7 @@ def read(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        return orjson.loads(_ESCAPE.sub(_whole, content.decode(errors="replace").encode()))
-
-
-def _whole(escape: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if escape["half"] else escape[0]
+        return loads(content.decode(errors="replace").encode())
 
 
 class OutOfTries(Unavailable):
@@ -272,6 +268,7 @@ async def cursor_pages(
         after = {"last_retrieved_id": str(page[-1]["id"])}
 
 
+@dataclass
 class OpikScores:
     """The agents' `Scores`: writes feedback scores in batches, each score with its own outcome.
 
@@ -282,24 +279,20 @@ class OpikScores:
     No try begins later than `send_seconds` after the call of `write`: other workers reckon with that (`Policy.doubt`).
     """
 
-    def __init__(
-        self,
-        client: OpikClient,
-        *,
-        in_flight: int,
-        retry_seconds: float,
-        send_seconds: float = 200.0,
-        observe: Callable[[str, str], None] = lambda operation, outcome: None,
-    ) -> None:
-        self._client = client
-        self._room = asyncio.Semaphore(in_flight)
-        self._seconds, self._send_seconds = retry_seconds, send_seconds
-        self._observe = observe
+    client: OpikClient
+    _: KW_ONLY
+    in_flight: int
+    retry_seconds: float
+    send_seconds: float = 200.0
+    observe: Callable[[str, str], None] = lambda operation, outcome: None
+
+    def __post_init__(self) -> None:
+        self._room = asyncio.Semaphore(self.in_flight)
 
     async def write(self, writes: Sequence[Write]) -> list[Outcome]:
         """The outcome of each write in order. Raises Unauthorized, and Unavailable where it is too late to send."""
         out: list[Outcome] = [None] * len(writes)
-        until = asyncio.get_running_loop().time() + self._send_seconds
+        until = asyncio.get_running_loop().time() + self.send_seconds
         others = [i for i, w in enumerate(writes) if w.value is None or w.trace_id[14:15] != "7"]
         places: Sequence[int] = range(len(writes))
         puts = writes
@@ -329,7 +322,7 @@ class OpikScores:
         """Put a batch; `places` are the writes' places in `out`. `unsure`: they were part of a larger batch of which a
         try got no answer."""
         outcome = await self._call(
-            "put", lambda: self._client.send("PUT", "traces/feedback-scores", encode(writes)), until, unsure
+            "put", lambda: self.client.send("PUT", "traces/feedback-scores", encode(writes)), until, unsure
         )
         if outcome is None:
             return
@@ -344,7 +337,7 @@ class OpikScores:
     async def _delete(self, index: int, write: Write, out: list[Outcome], until: float) -> None:
         out[index] = await self._call(
             "delete",
-            lambda: self._client.call(
+            lambda: self.client.call(
                 "POST", f"traces/{quote(write.trace_id, '')}/feedback-scores/delete", {"name": write.name}
             ),
             until,
@@ -379,14 +372,14 @@ class OpikScores:
             try:
                 await persist(
                     attempt,
-                    seconds=self._seconds,
-                    observe=lambda outcome: self._observe(operation, outcome),
+                    seconds=self.retry_seconds,
+                    observe=lambda outcome: self.observe(operation, outcome),
                 )
             except ApiError as error:
                 why = f"Opik answers {error.status_code}: {reason(error)}"
                 return Refusal(Cause.OPIK_REJECTED, why, unsure)
             except OutOfTries as error:
-                why = f"no usable answer in {self._seconds:g} s, the last: {error.last}"
+                why = f"no usable answer in {self.retry_seconds:g} s, the last: {error.last}"
                 return Refusal(Cause.OPIK_UNAVAILABLE, why, unsure)
             return UNSURE if unsure else None
 

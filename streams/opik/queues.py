@@ -13,7 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from agents.ports import Unavailable
-from streams.opik.client import ApiError, OpikClient, Query, cursor_pages, numbered_pages, or_none, persist, reason
+from streams.opik.client import (
+    ApiError,
+    OpikClient,
+    Query,
+    Refused,
+    cursor_pages,
+    numbered_pages,
+    or_none,
+    persist,
+    reason,
+)
 
 DEFINITIONS = "feedback-definitions"
 QUEUES = "annotation-queues"
@@ -22,10 +32,6 @@ MOST = 1_000
 """Items in one request, and traces in a page."""
 TAKEN = 409
 T = TypeVar("T")
-
-
-class Refused(Exception):
-    """Opik takes the key and refuses the request."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Reading needs no right to write. Only `write` and `delete` write, and only into 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import httpx
 
 from agents.ports import Unavailable
 from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, TraceFilter
-from streams.opik.client import ApiError, OpikClient, Query, numbered_pages, or_none, persist, reason
+from streams.opik.client import ApiError, OpikClient, Query, Refused, numbered_pages, or_none, persist, reason
 from streams.retry import RETRIED_STATUSES, reason_of
 
 PAGE = 100
@@ -22,10 +23,6 @@ TOO_MANY = 429
 EVALUATORS = "automations/evaluators"
 FILTER_FIELDS = ("field", "operator", "key", "value")
 T = TypeVar("T")
-
-
-class Refused(Exception):
-    """Opik takes the key and refuses the request; the message says which rule and why."""
 
 
 class NoProject(Exception):
@@ -97,21 +94,18 @@ def code_of(rule: OpikRule) -> dict[str, Any]:
         "model": {"name": rule.model, "temperature": rule.temperature},
         "messages": [{"role": role, "content": content} for role, content in rule.messages],
         "variables": dict(rule.variables),
-        "schema": [{"name": one.name, "type": one.type, "description": one.description} for one in rule.output],
+        "schema": [asdict(one) for one in rule.output],
     }
 
 
 def fields_of(rule: OpikRule) -> dict[str, Any]:
     """The rule's other fields. Always with `filters`, since Opik keeps what an update leaves out."""
-    filters = [
-        {"field": one.field, "operator": one.operator, "key": one.key, "value": one.value} for one in rule.filters
-    ]
     return {
         "name": rule.name,
         "sampling_rate": rule.sampling_rate,
         "enabled": rule.enabled,
         "action": "evaluator",
-        "filters": filters,
+        "filters": [asdict(one) for one in rule.filters],
     }
 
 

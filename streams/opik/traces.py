@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import repeat
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -54,6 +55,14 @@ SLACK_MS = 3_600_000
 """How far a trace's time may be from the time that we know of its turn."""
 SINGLE_TRACES_PER_MINUTE = 600
 """Opik has a limit of its own for reads of one trace by its id (800 a minute), far above that of searches."""
+
+
+def _where(field: str, key: str, operator: str = "is_not_empty", value: str = "") -> dict[str, str]:
+    """One filter of a search in Opik."""
+    return {"field": field, "operator": operator, "key": key, "value": value}
+
+
+TELLS_OF_A_RESPONSE = _where("metadata", "response_id")
 
 
 class SearchPlace(msgspec.Struct, frozen=True):
@@ -106,10 +115,9 @@ class OpikTraces:
         found: dict[str, TraceFacts] = {}
         wanted = set(since_ms)
         if len(wanted) > SINGLY:
-            near = _where(field="metadata", key="response_id", operator="is_not_empty", value="")
-            await self._seek([near], min(since_ms.values()), wanted, found)
+            await self._seek([TELLS_OF_A_RESPONSE], min(since_ms.values()), wanted, found)
         for response_id in random.sample(sorted(wanted), min(SINGLY, len(wanted))):
-            exact = _where(field="metadata", key="response_id", operator="=", value=response_id)
+            exact = _where("metadata", "response_id", "=", response_id)
             await self._seek([exact], None, {response_id}, found)
         return found
 
@@ -118,8 +126,9 @@ class OpikTraces:
     ) -> None:
         """Move what is found, in any project, from `wanted` to `found`."""
         for project in await self.projects():
-            async for page in self._search(project, filters, since, None):
-                for response_id, (facts, *_) in latest_first(page).items():
+            async for page in self._pages(project, filters, since, None):
+                known = filter(None, map(facts_of, page, repeat(project)))
+                for response_id, (facts, *_) in latest_first(known).items():
                     if response_id in wanted:
                         found[response_id] = facts
                         wanted.discard(response_id)
@@ -177,7 +186,7 @@ class OpikTraces:
             for search in range(place.search if going_on else 0, len(searches)):
                 last = place.after if going_on and search == place.search else ""
                 async for page in self._pages(project, searches[search], since_ms - SLACK_MS, None, last=last):
-                    facts = [one for one in map(facts_of, page, [project] * len(page)) if one is not None]
+                    facts = list(filter(None, map(facts_of, page, repeat(project))))
                     read = number + (search + _part_since(str(page[-1]["id"]), since_ms)) / len(searches)
                     yield facts, SearchPlace(project, search, str(page[-1]["id"]), read / len(projects))
                 read = number + (search + 1) / len(searches)
@@ -185,9 +194,8 @@ class OpikTraces:
 
     async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
         """Every turn that began since `since_ms`, with its session and the hash of its input, in pages; for a sweep."""
-        filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
         for project in await self.projects():
-            async for page in self._pages(project, filters, since_ms, None, texts=("input",)):
+            async for page in self._pages(project, [TELLS_OF_A_RESPONSE], since_ms, None, texts=("input",)):
                 yield [facts for trace in page if (facts := told(trace, project, self._own_key)) is not None]
 
     async def window(
@@ -203,8 +211,7 @@ class OpikTraces:
         """The project's traces that began from `since_ms` to before `until_ms` and tell of a response, in pages, newest
         first, without our own judges' calls. `whole` brings input and output, but for a trace that is too long with
         them; `having`: scores that a trace has to carry; `after`: the id of the trace behind which to go on."""
-        filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
-        filters += [_where(field="feedback_scores", key=name, operator="is_not_empty", value="") for name in having]
+        filters = [TELLS_OF_A_RESPONSE, *(_where("feedback_scores", name) for name in having)]
         texts = TEXTS if whole else ()
         async for page in self._pages(project, filters, since_ms, until_ms, texts=texts, last=after):
             yield [
@@ -216,7 +223,7 @@ class OpikTraces:
     async def newest(self, project: str, metadata: Mapping[str, str], most: int) -> list[dict[str, Any]]:
         """The project's newest traces, at most so many, whose metadata has all of these values; without input and
         output. Empty where there is no such project."""
-        filters = [_where(field="metadata", key=key, operator="=", value=value) for key, value in metadata.items()]
+        filters = [_where("metadata", key, "=", value) for key, value in metadata.items()]
         found: list[dict[str, Any]] = []
         async for page in self._pages(project, filters, None, None, most=most):
             found += page
@@ -259,12 +266,6 @@ class OpikTraces:
             names = list(dict.fromkeys((*self._named, *listed)))
             self._projects = (time.monotonic(), names)
         return names
-
-    async def _search(
-        self, project: str, filters: list[dict[str, str]], since_ms: int | None, until_ms: int | None
-    ) -> AsyncIterator[list[TraceFacts]]:
-        async for page in self._pages(project, filters, since_ms, until_ms):
-            yield [facts for facts in map(facts_of, page, [project] * len(page)) if facts is not None]
 
     async def _pages(
         self,
@@ -373,18 +374,10 @@ def text(value: Any) -> str:
     return value[:128] if isinstance(value, str) else ""
 
 
-def _where(field: str, operator: str, value: str, key: str) -> dict[str, str]:
-    """One filter of a search in Opik."""
-    return {"field": field, "operator": operator, "key": key, "value": value}
-
-
 def _scored_searches() -> list[list[dict[str, str]]]:
     """The filters of one search for each signal: traces with its score and without those of the searches before, since
     most traces carry several."""
-    having = [
-        _where(field="feedback_scores", key=signal.score, operator="is_not_empty", value="")
-        for signal in reversed(DECLARED.values())
-    ]
+    having = [_where("feedback_scores", signal.score) for signal in reversed(DECLARED.values())]
     return [
         [one, *({**earlier, "operator": "is_empty"} for earlier in having[:number])]
         for number, one in enumerate(having)

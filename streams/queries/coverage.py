@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agents.join.counting import (
@@ -36,10 +37,8 @@ class Piece(NamedTuple):
     last: int
 
 
-def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
-    """The parts of the window (now - window, now]: its whole hours, and the blocks at its edges."""
-    last = now_ms // 1000
-    first = last - window_seconds + 1
+def pieces(first: int, last: int) -> list[Piece]:
+    """The parts of the seconds `first` to `last`, both included: whole hours, and the blocks at the edges."""
     out: list[Piece] = []
     second = first
     while second <= last:
@@ -56,8 +55,9 @@ def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
 
 
 async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
-    """The turns of the window by vertical and class. Raises Unavailable."""
-    parts = pieces(now_ms, window_seconds)
+    """The turns of the window (now - window, now] by vertical and class. Raises Unavailable."""
+    last = now_ms // 1000
+    parts = pieces(last - window_seconds + 1, last)
     return add_up(zip(parts, await store.counts([part.key for part in parts]), strict=True))
 
 
@@ -139,27 +139,22 @@ async def coverage(
     return CoverageAnswer(window_seconds=window_seconds, until_ms=now_ms, verticals=rows)
 
 
+@dataclass
 class WindowCoverage:
     """The gates' `JoinCoverage`. Of the turns with a user signal or a judged trace, the share with a signal and a
-    trace."""
+    trace. `state_is_complete` guards the read: half a state shows a rate that no window had."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        registered: Collection[str],
-        state_is_complete: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
-    ) -> None:
-        """`state_is_complete` guards the read: half a state shows a rate that no window had."""
-        self._store, self._clock, self._registered = store, clock, registered
-        self._state_is_complete = state_is_complete
+    store: Store
+    clock: Clock
+    registered: Collection[str]
+    state_is_complete: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
         """The rate of one vertical, or of all together; None where the window has no turn. Raises Unavailable."""
-        async with self._state_is_complete():
-            counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
+        async with self.state_is_complete():
+            counts = await read_counts(self.store, self.clock.now_ms(), window_seconds)
         if vertical is not None:
-            return of_one(counts, vertical, self._registered, window_seconds).rate
+            return of_one(counts, vertical, self.registered, window_seconds).rate
         total = sum(turns for (_, kind), turns in counts.items() if kind in CLASSES)
         both = sum(turns for (_, kind), turns in counts.items() if kind == BOTH)
         return both / total if total else None

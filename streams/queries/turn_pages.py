@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
 
 from agents.join.turn import Turn
 from schemas.answers import TurnView
 from schemas.signals import UserSignal
-from streams.opik.traces import SLACK_MS, facts_of
+from streams.opik.traces import SLACK_MS, OpikTraces, facts_of
 from streams.queries.turn_view import joined
 
 SLICE = 100
 """Turns made at once, in some ten milliseconds; of one of Opik's pages it would be a fifth of a second."""
 
 
-class WindowReader(Protocol):
-    """Reads a window of a project's traces; see `streams.opik.traces.OpikTraces.window`."""
-
-    def window(
-        self,
-        project: str,
-        since_ms: int,
-        until_ms: int,
-        *,
-        whole: bool = False,
-        having: Sequence[str] = (),
-        after: str = "",
-    ) -> AsyncIterator[list[dict[str, Any]]]: ...
-
-
 async def turn_pages(
-    traces: WindowReader,
+    traces: OpikTraces,
     project: str,
     *,
     vertical: str | None,
@@ -63,7 +47,7 @@ async def turn_pages(
 
 
 async def signal_pages(
-    traces: WindowReader, project: str, signal: UserSignal, *, vertical: str, since_ms: int, until_ms: int
+    traces: OpikTraces, project: str, signal: UserSignal, *, vertical: str, since_ms: int, until_ms: int
 ) -> AsyncIterator[list[TurnView]]:
     """The vertical's turns of the window that carry this signal's score, newest first, in slices, none of them empty.
 
@@ -81,7 +65,7 @@ async def signal_pages(
             await asyncio.sleep(0)
 
 
-async def _older(traces: WindowReader, project: str, since_ms: int, until_ms: int) -> set[bytes]:
+async def _older(traces: OpikTraces, project: str, since_ms: int, until_ms: int) -> set[bytes]:
     """Ids of the traces whose response a later trace answers."""
     latest: dict[str, tuple[int, bytes]] = {}
     older: set[bytes] = set()

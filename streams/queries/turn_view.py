@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from agents.codec import TraceFacts
 from agents.join.counting import HOUR
 from agents.join.turn import Turn, decode_turn
 from agents.join.versions import Came, standings
@@ -17,6 +16,7 @@ from evalcore.judges.bindings import PLAIN, unreadable
 from evalcore.scoring.sampling import number_of, turn_hash
 from schemas.answers import JudgeOpinion, PooledView, TurnView
 from schemas.verticals import TraceLayout
+from streams.opik.traces import OpikTraces
 
 PURPOSES = ("feedback", "eval")
 NO_TEXT = frozenset(
@@ -38,16 +38,7 @@ class TurnNotFound(LookupError):
     """Neither the state nor Opik has a trace for this response id; the message says what each of them has."""
 
 
-class TraceReader(Protocol):
-    """Reads traces from Opik; see `streams.opik.traces.OpikTraces`."""
-
-    async def get(self, trace_id: str) -> dict[str, Any] | None: ...
-    async def find(self, since_ms: dict[str, int]) -> dict[str, TraceFacts]: ...
-
-
-async def view_turn(
-    response_id: str, store: Store, traces: TraceReader, layouts: Mapping[str, TraceLayout]
-) -> TurnView:
+async def view_turn(response_id: str, store: Store, traces: OpikTraces, layouts: Mapping[str, TraceLayout]) -> TurnView:
     """The turn of a response. Only reads, so a key for reading suffices. Raises TurnNotFound, Unavailable,
     Unauthorized."""
     (encoded,) = await store.read([turn_key(response_id)])

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
 from agents.keys import Key
-from agents.ports import Store, Unavailable
+from agents.ports import Unavailable
 from streams.retry import Retry, TryAgain
 from streams.stopping import heed_cancel
 
@@ -36,45 +36,12 @@ return given
 """
 
 
-class Lease(Protocol):
+class Lease:
     """The right of one holder to do a thing. Every method raises Unavailable while Redis is out of reach.
 
-    A change of the store that checks `key` for `value` is applied only while this owner holds the lease.
+    A change of the store that checks `key` for `value` is applied only while this owner holds the lease. `name` is the
+    key with its prefix; `call` runs a command with the store's retries.
     """
-
-    key: Key
-    value: bytes
-
-    async def acquire(self) -> bool:
-        """Take the lease for its full duration, if it is free or this owner holds it. Returns True where it is
-        taken."""
-        ...
-
-    async def renew(self) -> bool:
-        """Hold it for its full duration from now; False where it expired, even if no other owner has taken it since."""
-        ...
-
-    async def held(self) -> bool:
-        """True while this owner holds it."""
-        ...
-
-    async def release(self) -> None:
-        """Release it; changes nothing where another owner holds it."""
-        ...
-
-
-class Leasing(Protocol):
-    def lease(self, key: Key, milliseconds: int, owner: str = "") -> Lease:
-        """The lease of this key. `owner` names the holder; where it is empty, each lease has a holder of its own."""
-        ...
-
-
-class LeasingStore(Store, Leasing, Protocol):
-    """The join's state, and leases beside it."""
-
-
-class RedisLease:
-    """A lease in Redis. `name` is the key with its prefix; `call` runs a command with the store's retries."""
 
     def __init__(
         self,
@@ -89,15 +56,20 @@ class RedisLease:
         self.key, self.value = key, owner.encode()
 
     async def acquire(self) -> bool:
+        """Take the lease for its full duration, if it is free or this owner holds it. Returns True where it is
+        taken."""
         return await self._run(ACQUIRE)
 
     async def renew(self) -> bool:
+        """Hold it for its full duration from now; False where it expired, even if no other owner has taken it since."""
         return await self._run(RENEW)
 
     async def held(self) -> bool:
+        """True while this owner holds it."""
         return bool(await self._call(lambda: self._redis.get(self._name)) == self.value)
 
     async def release(self) -> None:
+        """Release it; changes nothing where another owner holds it."""
         await self._run(RELEASE)
 
     async def _run(self, script: str) -> bool:

@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
-from typing import Protocol
 
-from agents.keys import FOREVER, SEAL_KEY, SEALED_BY, Key
+from agents.keys import FOREVER, SEAL_KEY, SEALED_BY
 from agents.ports import Unavailable
 from schemas.seals import Seal
+from streams.redis.state import RedisStore
 
 FRESH_SECONDS = 60.0
 KEY_BYTES = 32
-
-
 NAMED_MS = 300_000
 """So long after its last look a worker's key counts as one in use."""
-
-
-class KeyStore(Protocol):
-    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes: ...
-    async def read(self, keys: Sequence[Key]) -> list[bytes]: ...
 
 
 class InstallationSeal:
@@ -31,7 +23,7 @@ class InstallationSeal:
     It asks Redis once a minute: an emptied Redis gets back the key that this process has, and a replaced key is taken.
     """
 
-    def __init__(self, store: KeyStore, configured: str | None) -> None:
+    def __init__(self, store: RedisStore, configured: str | None) -> None:
         self._store, self._name = store, SEAL_KEY.key()
         self._seal = Seal(configured.encode()) if configured else None
         self._until = float("inf") if configured else 0.0

@@ -14,14 +14,18 @@ from itertools import islice
 from typing import Any, cast
 
 import msgspec
+import redis.asyncio as aioredis
+from redis.asyncio.retry import Retry as RedisRetry
+from redis.asyncio.sentinel import Sentinel as RedisSentinel
+from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MasterDownError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
 from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Seen, Unavailable
 from evalcore.scoring.sampling import number_of
-from streams.redis.clients import client_of, close_client
-from streams.redis.lease import RedisLease
+from schemas.settings import SentinelUrl, read_sentinel_url
+from streams.redis.lease import Lease
 from streams.retry import Retry
 
 # Applies a `Change`, or nothing where a check fails; returns the numbers of the keys whose check failed.
@@ -145,6 +149,9 @@ return ARGV[1]
 
 _pack = msgspec.msgpack.Encoder().encode
 PAGE = 2_000
+HEALTH_CHECK_SECONDS = 30
+Sentinel: Any = RedisSentinel
+"""Its constructor is published without types."""
 TRIED_AGAIN = (RedisConnectionError, TimeoutError, NoScriptError, ReadOnlyError, MasterDownError)
 
 
@@ -269,6 +276,7 @@ class RedisStore:
         return cast("list[Any]", await self.call(read))
 
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        """Set a value if the key still holds `instead_of`; returns what it holds then. Raises Unavailable."""
         names = [self._prefix + key]
         return bytes(await self.call(lambda: self._start(keys=names, args=[value, instead_of, expires])))
 
@@ -288,10 +296,10 @@ class RedisStore:
         seconds, microseconds = await self.call(self._redis.time)
         return int(seconds) * 1000 + int(microseconds) // 1000
 
-    def lease(self, key: Key, milliseconds: int, owner: str = "") -> RedisLease:
-        """The lease of this key; its owner gets a new name where none is given."""
+    def lease(self, key: Key, milliseconds: int, owner: str = "") -> Lease:
+        """The lease of this key. `owner` names the holder; where it is empty, each lease has a holder of its own."""
         name = owner or uuid.uuid4().hex
-        return RedisLease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
+        return Lease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
 
     async def call(self, command: Callable[[], Awaitable[Any]]) -> Any:
         """The command's result; repeats it after a lost connection, and sends a script whole that Redis does not have.
@@ -329,3 +337,34 @@ def demoted(error: ResponseError) -> bool:
     """Whether this is what a server says that was the master when we connected and is a replica now. Where a script
     writes, Redis before 7 says it in the middle of a sentence."""
     return isinstance(error, ReadOnlyError | MasterDownError) or "READONLY" in str(error)
+
+
+def client_of(url: str, timeout: float) -> Any:
+    """A client of the server that the URL names, or of the master that its Sentinels name. It connects on first use,
+    and again to wherever the master is then."""
+    waits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+    address = read_sentinel_url(url)
+    if address is None:
+        return aioredis.Redis.from_url(url, **waits, health_check_interval=HEALTH_CHECK_SECONDS)
+    return _master(address, waits)
+
+
+async def close_client(client: Any) -> None:
+    """Close its connections, and those to the Sentinels where there are some."""
+    sentinel = getattr(client.connection_pool, "sentinel_manager", None)
+    await client.aclose()
+    if sentinel is not None:
+        await sentinel.aclose()
+
+
+def _master(address: SentinelUrl, waits: dict[str, Any]) -> Any:
+    secured: dict[str, Any] = {"ssl": True} if address.tls else {}
+    login = {"username": address.user, "password": address.password}
+    # A Sentinel that is away is asked once: the next one is at hand, and the store's own tries follow.
+    asking: dict[str, Any] = {**waits, **secured, "retry": RedisRetry(NoBackoff(), 0)}
+    if address.sentinel_auth:
+        asking |= login
+    sentinel = Sentinel(address.sentinels, sentinel_kwargs=asking)
+    return sentinel.master_for(
+        address.service, db=address.database, health_check_interval=HEALTH_CHECK_SECONDS, **waits, **secured, **login
+    )

@@ -22,25 +22,18 @@ DONE = b"done"
 
 @dataclass
 class SegmentPlace:
-    """How far one segment of the table was read: `key` is DynamoDB's LastEvaluatedKey, None at the start."""
+    """How far one segment of the table was read: `key` is DynamoDB's LastEvaluatedKey, None at the start. A dry sweep
+    does not `save`."""
 
-    key: dict[str, Any] | None
-    done: bool
-    save: Callable[[bytes], Awaitable[None]]
+    key: dict[str, Any] | None = None
+    done: bool = False
+    save: Callable[[bytes], Awaitable[None]] | None = None
 
     async def move(self, following: dict[str, Any] | None) -> None:
         """Save that all before `following` is done; None ends the segment."""
-        await self.save(DONE if following is None else dumps(following))
+        if self.save is not None:
+            await self.save(DONE if following is None else dumps(following))
         self.key, self.done = following, following is None
-
-
-def start() -> SegmentPlace:
-    """The start of a segment, for a dry sweep, which saves nothing."""
-
-    async def forget(value: bytes) -> None:
-        return None
-
-    return SegmentPlace(None, False, forget)
 
 
 class SweepLog:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -25,8 +25,9 @@ from schemas.dead_letters import Record, clean
 from schemas.signals import REROLL, THUMBS, UserSignal
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
+from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces
-from streams.retry import Retry
+from streams.retry import Retry, logged
 from streams.sweep.events import Sessions, UnsentRecord, reroll_event, thumb_event
 from streams.sweep.log import SegmentPlace
 
@@ -36,10 +37,6 @@ REVISIT_AT_ONCE = 5_000
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
 RETRY = Retry(longest=10.0, tries=9)
-
-
-class Sender(Protocol):
-    async def send(self, messages: Any) -> list[tuple[str, int, int]]: ...
 
 
 @dataclass
@@ -70,7 +67,7 @@ class Sweep:
     dynamo: Dynamo
     ports: Ports
     traces: OpikTraces
-    sender: Sender
+    sender: Producer
     policy: Policy
     topics: Topics
     since: int
@@ -187,14 +184,11 @@ class Sweep:
         if start:
             options["ExclusiveStartKey"] = start
 
-        def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("sweep_waiting", reason=clean(str(error)), seconds=pause)
-
         async def read() -> Any:
             return await self.dynamo.call(lambda db, _: db.scan(**options))
 
         try:
-            answer = await RETRY.call(read, Busy, noticed=noticed)
+            answer = await RETRY.call(read, Busy, noticed=logged("sweep_waiting"))
         except Busy as error:
             raise Unavailable(f"DynamoDB: {clean(str(error))}") from error
         return list(answer["Items"]), answer.get("LastEvaluatedKey")

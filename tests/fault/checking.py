@@ -48,7 +48,7 @@ def _check_scores(rig: Rig, expected: Expected, projects: list[str], turns: dict
         return held == expected.scores
 
     try:
-        rig.wait("Opik's scores as the oracle has them", same, 15.0, 0.5)
+        rig.wait("Opik's scores as the oracle has them", same, 60.0, 0.5)
     except AssertionError as error:
         wrong = {k: (held.get(k), expected.scores.get(k)) for k in held.keys() | expected.scores.keys()}
         wrong = {k: pair for k, pair in wrong.items() if pair[0] != pair[1]}

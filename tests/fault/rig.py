@@ -19,6 +19,10 @@ from tests.fault.held import PARTITIONS, TOPICS, Held
 from tests.fault.turns import Message
 from tests.fault.worker_process import WorkerProcess
 
+SOON_COMPARED = {"opik_doubt_seconds": 25, "opik_retry_seconds": 10}
+"""Settings for tests that kill a worker under load. Its last look-up may overwrite a newer score, and dies before it
+notices: the turn is compared with Opik once `opik_doubt_seconds` are over (`agents.join.late_writes`)."""
+
 
 class Rig(Held):
     """Topics, group and Redis prefix of one test; workers come and go."""
@@ -110,7 +114,7 @@ class Rig(Held):
         """From here on, what is being sent is sent as fast as it goes."""
         self._hurry.set()
 
-    def wait(self, what: str, condition: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:
+    def wait(self, what: str, condition: Callable[[], bool], seconds: float = 60.0, every: float = 0.2) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:

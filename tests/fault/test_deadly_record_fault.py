@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -17,9 +14,7 @@ from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 from tests.fault.turns import Message
 from tests.fault.worker_process import environment
-from tests.root import ROOT
-
-WORKER = [sys.executable, "-m", "tests.fault.deadly_worker", "worker"]
+from tests.fork_server import Forked
 
 
 @pytest.fixture
@@ -36,8 +31,8 @@ class Supervised:
         self.codes: list[int] = []
         self.running = [self._start() for _ in range(2)]
 
-    def _start(self) -> subprocess.Popen[Any]:
-        return subprocess.Popen(WORKER, env=self._environment, cwd=ROOT, stdout=self._log, stderr=self._log)
+    def _start(self) -> Forked:
+        return Forked(["worker"], self._environment, self._log, self._log, module="tests.fault.deadly_worker")
 
     def look(self) -> None:
         for number, process in enumerate(self.running):

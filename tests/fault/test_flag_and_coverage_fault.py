@@ -8,7 +8,7 @@ import pytest
 
 from tests.fault.checking import check
 from tests.fault.oracle import foretell
-from tests.fault.rig import Rig, now_ms
+from tests.fault.rig import SOON_COMPARED, Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 
 Make = Callable[..., Rig]
@@ -23,7 +23,7 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
     Off and on again under load: the same."""
     traffic = Traffic(51, 1_200, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
-    rig = make_rig()
+    rig = make_rig(**SOON_COMPARED)
     rig.opik.load(traffic)
     third = len(traffic.messages) // 3
     worker = rig.worker(write="false")
@@ -46,18 +46,18 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
 
 def test_a_worker_killed_while_it_writes_what_was_withheld_leaves_the_rest_to_the_next(make_rig: Make) -> None:
     """SIGKILL in the middle of it: the next worker finishes it, and nothing stays withheld."""
-    traffic = Traffic(52, 3_000, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
+    traffic = Traffic(52, 1_500, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
-    rig = make_rig()
+    rig = make_rig(**SOON_COMPARED)
     rig.opik.load(traffic)
     worker = rig.worker(write="false")
     rig.send(traffic.messages)
     rig.wait("all joined", rig.drained)
     assert worker.terminate() == 0
     everything = withheld(rig)
-    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=0.05, times=10_000)
+    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=0.2, times=10_000)
     worker = rig.worker(write="true")
-    rig.wait("it is in the middle of it", lambda: 0 < withheld(rig) < everything, 150, 0.02)
+    rig.wait("it is in the middle of it", lambda: 0 < withheld(rig) < everything, 150, 0.05)
     worker.kill()
     left = withheld(rig)
     print(f"{left} of {everything} signals are withheld after the kill")
@@ -81,7 +81,7 @@ def recount(rig: Rig, traffic: Traffic) -> None:
         assert consumed == expected.consumed[kind] == sum(fields.values())
 
 
-@pytest.mark.parametrize("turns", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("turns", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_coverage_agrees_with_a_recount(make_rig: Make, turns: int) -> None:
     """Late, duplicate, missing and withdrawn signals, traces before and after them, garbage between: per vertical,
     coverage is what a recount of the raw events gives."""

@@ -133,7 +133,7 @@ def test_new_turns_are_scored_while_opik_holds_a_rebuild_up(rig: Rig) -> None:
 def test_two_workers_rebuild_and_publish_no_overruled_thumb(rig: Rig, kill: bool) -> None:
     """Each reads some partitions again; what one has read already may be overruled by what the other has not. Nothing
     is written that Opik did not hold before, not even for a moment, and once nothing is in flight nothing at all."""
-    traffic = Traffic(56, 1_500, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0, thumbs=0.9, rerolls=0.3))
+    traffic = Traffic(56, 800, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0, thumbs=0.9, rerolls=0.3))
     rig.worker()
     run_up(rig, traffic)
     check(rig, traffic)

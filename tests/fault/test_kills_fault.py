@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fault.checking import check
-from tests.fault.rig import Rig, now_ms
+from tests.fault.rig import SOON_COMPARED, Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 from tests.fault.watcher import Watcher
 from tests.fault.worker_process import WorkerProcess
@@ -79,7 +79,7 @@ def test_ends_in_the_middle_of_batches_change_nothing(make_rig: Make, number: si
     that was not finished, nothing left over."""
     seed = 20 + number
     traffic = Traffic(seed, 2_200 * times, now_ms(), PROMPT if times < 10 else None)
-    rig = make_rig(batch_records=100, session_timeout_seconds=1.5)
+    rig = make_rig(batch_records=100, session_timeout_seconds=1.5, **SOON_COMPARED)
     watcher = storm(rig, traffic, number, times, seed)
     check(rig, traffic, 150)
     watcher.end()
@@ -92,7 +92,7 @@ def test_ends_in_the_middle_of_batches_change_nothing(make_rig: Make, number: si
 def test_fifty_kills(make_rig: Make, seed: int) -> None:
     """The same, five times ten kills with ever new moments and batches of any size."""
     traffic = Traffic(seed, 16_000, now_ms())
-    rig = make_rig(batch_records=random.Random(seed).choice((20, 100, 500, 2000)))
+    rig = make_rig(batch_records=random.Random(seed).choice((20, 100, 500, 2000)), **SOON_COMPARED)
     watcher = storm(rig, traffic, signal.SIGKILL, 10, seed)
     check(rig, traffic, 150)
     watcher.end()

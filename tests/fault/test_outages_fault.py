@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -17,6 +15,7 @@ from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 from tests.fault.turns import Message
 from tests.fault.worker_process import environment
+from tests.fork_server import ran
 
 Make = Callable[..., Rig]
 
@@ -167,8 +166,7 @@ def test_a_run_of_poison_pauses_its_partition_and_an_operator_resumes_it(make_ri
     again = rig.worker()
     rig.wait("a supervisor's restart does not get past it either", lambda: again.logged("partition_paused"))
     assert rig.committed().get(place, 0) < good.get(place, 0) + 150
-    command = [sys.executable, "-m", "rampgate", "resume", f"{rig.prefix}{place[0]}/{place[1]}"]
-    done = subprocess.run(command, env=environment(rig._settings), capture_output=True, text=True, check=False)
+    done = ran("resume", f"{rig.prefix}{place[0]}/{place[1]}", environment=environment(rig._settings))
     assert done.returncode == 0, done.stderr
     rig.wait("the resumed partition is read to its end", rig.drained)
     assert again.running

@@ -26,8 +26,7 @@ from schemas.dead_letter_answers import StoredDeadLetter
 from schemas.outcomes import Cause
 from streams.app import consume
 from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
-from streams.kafka.gaps import Gaps
-from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.start_offsets import Gaps, StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.queries.conservation import conservation
 from streams.rebuild import Rebuild

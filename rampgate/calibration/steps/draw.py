@@ -109,6 +109,5 @@ def _query(cycle: Cycle) -> dict[str, Any]:
 
 
 def _candidate(turn: ScoredTurn, judges: Mapping[str, Judge]) -> Turn:
-    ranges = {name: judges[name].score_range for name in turn.scores}
-    shares = [(score - ranges[name][0]) / (ranges[name][1] - ranges[name][0]) for name, score in turn.scores.items()]
+    shares = [judges[name].share(score) for name, score in turn.scores.items()]
     return Turn(turn.item, turn.category, disagree(turn.thumbs, shares))

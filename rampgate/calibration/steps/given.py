@@ -10,10 +10,10 @@ from typing import Any
 from evalcore.registry.files import AGREEMENT
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
+from rampgate.asking import asked_judges
 from rampgate.calibration.folder import DRAWN, RATINGS, DrawnTurn, Folder, Rating, evaluation_folder
 from rampgate.calibration.opik_turns import OpikTurns
 from rampgate.calibration.queue import PeopleInOpik
-from rampgate.checks.stored_outputs import asked_judges
 from rampgate.command import Context
 from rampgate.input_files import read
 from rampgate.settings import Settings
@@ -21,20 +21,35 @@ from schemas.calibration_cycle import PeoplesQueue, State
 
 
 @dataclass(frozen=True)
-class Given:
-    """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
-    none did."""
+class Options:
+    """The options of a round. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins; None
+    stands for those that it has."""
 
     context: Context
     vertical: str
-    folder: Folder
+    round: str | None
     turns: Path | None
     sheets: tuple[Path, ...]
     empty_sheet: Path | None
     outputs: Path | None
+    acceptable: Mapping[str, float]
+    ticket: str | None
+    report: str | None
+    size: int | None
+    runs: int | None
     write: bool
-    reported: str = ""
+    since: str | None = None
+    until: str | None = None
     queue: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Options):
+    """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
+    none did."""
+
+    folder: Folder
+    reported: str = ""
     in_queue: dict[str, list[Rating]] = field(default_factory=dict)
     """What people said in a queue, once it was read."""
 

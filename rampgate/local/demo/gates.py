@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,8 @@ from agents.ports import Unavailable
 from evalcore.gates.verdict import Moment, as_json, of_pull_request
 from rampgate.local.demo.candidates import AGENT, CANDIDATES, VERTICAL, Candidate, ramp_step
 from rampgate.local.demo.show import explained
-from rampgate.tables import make_table
+from rampgate.report.console import table
+from rampgate.report.model import Section
 from rampgate.wiring import Parts
 from schemas.judges import Milestone
 from schemas.verdicts import GateVerdict, VerdictLevel
@@ -73,28 +75,22 @@ def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
         f"  ({verdict['milestone']}: {sample['size']} traces, {evidence['duration_seconds']:.1f} s)",
     )
     tail = Text(_why(verdict))
-    return explained(f"A verdict, read from the topic: {word}", Group(head, _numbers(verdict), _powers(verdict), tail))
+    return explained(f"A verdict, read from the topic: {word}", Group(head, *_tables(verdict), tail))
 
 
-def _numbers(verdict: dict[str, Any]) -> Table:
-    heads = (">Score", ">Threshold", ">Floor", ">Baseline", ">Items", "On fail", "Standing", "")
-    table = make_table(None, "Judge", *heads)
-    for judge, row in verdict["per_judge_scores"].items():
-        limits = (row["score"], row["threshold"], row["floor"], row["baseline"])
-        numbers = ("–" if value is None else f"{value:.3g}" for value in limits)
-        found = "passed" if row["passed"] else row["rule"]
-        table.add_row(judge, *numbers, str(row["n"]), row["enforcement"], row["standing"], found)
-    return table
-
-
-def _powers(verdict: dict[str, Any]) -> Table:
-    """What the sample could have seen, by each judge's measured noise."""
-    table = make_table(None, "Judge", ">Finds a fall of", ">A clean candidate passes")
-    for judge, row in verdict["per_judge_scores"].items():
-        drop, clean = row["detectable_drop"], row["clean_pass_probability"]
-        fall = "–" if drop is None else f"{drop:.3g} (80 % power)"
-        table.add_row(judge, fall, "–" if clean is None else f"{clean:.2%}")
-    return table
+def _tables(verdict: dict[str, Any]) -> Iterator[Table]:
+    """The judges' numbers, and what the sample could have seen by each judge's measured noise."""
+    judges = verdict["per_judge_scores"]
+    heads = ("Judge", "Score", "Threshold", "Floor", "Baseline", "Items", "On fail", "Standing", "")
+    names = ("score", "threshold", "floor", "baseline", "n", "enforcement", "standing")
+    found = [[judge, *(one[name] for name in names), "passed" if one["passed"] else one["rule"]]
+             for judge, one in judges.items()]  # fmt: skip
+    yield table(Section("", heads, found))
+    seen = [
+        [judge, one["detectable_drop"], "" if (clean := one["clean_pass_probability"]) is None else f"{clean:.2%}"]
+        for judge, one in judges.items()
+    ]
+    yield table(Section("", ("Judge", "Finds a fall of, 80 % power", "A clean candidate passes"), seen))
 
 
 def _why(verdict: dict[str, Any]) -> str:

@@ -6,14 +6,11 @@ asked. Run as a program it prints what came of them, in one process for all.
 
 from __future__ import annotations
 
-import io
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,8 +61,8 @@ def pull_requests(folder: Path, environment: Mapping[str, str]) -> list[dict[str
 def held_against_main(folder: Path) -> list[dict[str, Any]]:
     """Run main, then each pull request against it. Raises Failure."""
     from rampgate.command import Context
-    from rampgate.suite.blame.command import blame as blamed
-    from rampgate.suite.run import Options, run_suite
+    from rampgate.suite.blame import blame as blamed
+    from rampgate.suite.run_command import run as run_suite
 
     home, main, store = folder / "suite", folder / "main.jsonl", str(folder / "store.db")
     suite = home / "suite.yaml"
@@ -78,9 +75,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
 
     def ran(out: Path | None, baseline: Path | None) -> dict[str, Any]:
         named = str(baseline) if baseline is not None else None
-        of = Context.of(json=True)
-        options = Options(of, suite, out=out, store=store, baseline=named, first_run=baseline is None)
-        return _document(partial(run_suite, options))
+        return run_suite(Context.of(), suite, out=out, store=store, baseline=named, first_run=baseline is None)
 
     before, pulls = ran(main, None), []
     for one in PULLS:
@@ -90,18 +85,10 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
             (home / name).write_text((home / name).read_text().replace(old, new))
         found = ran(None, main)
         blocked = found["comparison"]["verdict"] == "fail"
-        blame = blamed(Context.of(configs=None), suite, str(main), "main", store=store) if blocked else None
+        blame = blamed(Context.of(), suite, str(main), "main", store=store) if blocked else None
         changed = sorted(name for name, part in found["parts"].items() if before["parts"].get(name) != part)
         pulls.append({"name": one.name, "comparison": found["comparison"], "changed": changed, "blame": blame})
     return pulls
-
-
-def _document(command: Callable[[], int]) -> dict[str, Any]:
-    """What a command prints."""
-    with redirect_stdout(io.StringIO()) as said:
-        command()
-    found: dict[str, Any] = orjson.loads(said.getvalue())
-    return found
 
 
 def shown(found: Sequence[dict[str, Any]]) -> RenderableType:

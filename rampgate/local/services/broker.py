@@ -4,7 +4,7 @@ It has groups, commits and idempotent producers; it forgets everything when it e
 made when a client asks about it), keeps about 5 MB a partition and takes another port at each start. It serves clients
 on librdkafka, aiokafka and kafka-python 2; kafka-python 3 and Java's of Kafka 4 begin with requests it does not know.
 
-    python -m rampgate.local.services.broker --port-file FILE [--topics a,b] [--brokers 1]
+    python -m rampgate.local.services.broker --port-file FILE
 """
 
 from __future__ import annotations
@@ -36,11 +36,6 @@ class MockBroker(Service):
 
     name: ClassVar[str] = "mock broker"
 
-    def __init__(self, topics: Iterable[str] = (), brokers: int = 1) -> None:
-        super().__init__()
-        self._topics = list(topics)
-        self._brokers = brokers
-
     @property
     def bootstrap(self) -> str:
         """The address, once it has started. Raises FileNotFoundError before."""
@@ -69,7 +64,6 @@ class MockBroker(Service):
         if importlib.util.find_spec("confluent_kafka") is None:
             raise ServiceUnavailable(self.name, "confluent-kafka isn't installed", REMEDY)
         command = [sys.executable, "-m", "rampgate.local.services.broker", "--port-file", str(self._port_file)]
-        command += ["--brokers", str(self._brokers), "--topics", ",".join(self._topics)]
         return ChildProcess("mock-broker", command, folder, remedy=REMEDY)
 
     def start(self) -> None:
@@ -81,8 +75,8 @@ class MockBroker(Service):
         return self._port_file.exists()
 
 
-def start_cluster(brokers: int, topics: Iterable[str]) -> str:
-    """Start a mock cluster that lives as long as this process; return its bootstrap address.
+def start_cluster() -> str:
+    """Start a mock cluster of one broker that lives as long as this process; return its bootstrap address.
 
     Goes by librdkafka's C interface, because a setting can't name the pause before a new group's first assignment:
     three seconds, which everything that consumes would wait.
@@ -98,22 +92,18 @@ def start_cluster(brokers: int, topics: Iterable[str]) -> str:
     owner = library.rd_kafka_new(PRODUCER, configuration, error, ctypes.c_size_t(len(error)))
     if owner is None:
         raise ServiceUnavailable(MockBroker.name, error.value.decode(), REMEDY)
-    cluster = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(ctypes.c_void_p(owner), brokers))
+    cluster = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(ctypes.c_void_p(owner), 1))
     library.rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, FIRST_ASSIGNMENT_MS)
-    for topic in topics:
-        library.rd_kafka_mock_topic_create(cluster, topic.encode(), PARTITIONS, 1)
     return str(library.rd_kafka_mock_cluster_bootstraps(cluster).decode())
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve until TERM or Ctrl-C. Write the port file in one step once the topics exist."""
+    """Serve until TERM or Ctrl-C. Write the port file in one step."""
     parser = argparse.ArgumentParser(prog="python -m rampgate.local.services.broker", description=__doc__)
     parser.add_argument("--port-file", type=Path, required=True, help="takes the bootstrap address, host:port[,...]")
-    parser.add_argument("--topics", default="", help="topics to make at once, separated by commas")
-    parser.add_argument("--brokers", type=int, default=1)
     options = parser.parse_args(arguments)
 
-    address = start_cluster(options.brokers, filter(None, options.topics.split(",")))
+    address = start_cluster()
     whole = options.port_file.with_suffix(".part")
     whole.write_text(address)
     whole.replace(options.port_file)

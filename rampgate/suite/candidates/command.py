@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from evalcore.gates.golden import CandidateAnswer, Failed, question
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER
+from evalcore.scoring.http_client import LONGEST_ANSWER
 from rampgate.suite.candidates.processes import Started, environment, start
 
 

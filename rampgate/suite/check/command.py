@@ -4,15 +4,15 @@ word."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
-from rampgate.command import Context, Document, command
-from rampgate.options import MetricsOption
-from rampgate.suite.options import StoreOption
+from rampgate.command import Context, Document, command, log_errors
+from rampgate.options import MetricsOption, StoreOption
 
 if TYPE_CHECKING:
     from evalcore.suite.resampled import Alarms, Planted, Rate, Simulated
@@ -62,14 +62,13 @@ def check(
     from evalcore.drift.scale import Scale
     from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
     from evalcore.suite.results import SAFETY, Run
-    from rampgate.logs import configure_logs
     from rampgate.progress import progress
-    from rampgate.suite.check.stored import answer_hits, as_shipped, judge_hits, turnarounds
+    from rampgate.suite.check.stored import as_shipped, hits, turnarounds
     from rampgate.suite.opened import open_suite
     from rampgate.suite.runs.run_document import score_of
 
-    configure_logs("error", "console")
-    opened = open_suite(suite_file, context.given["configs"], store)
+    log_errors()
+    opened = open_suite(suite_file, context.settings, store)
     suite = opened.suite
     score, scale, safe_at = score_of(suite, opened.judges)
     # What was made at an address can't be asked for again: there the plain rule decides, as in `suite run`.
@@ -90,9 +89,9 @@ def check(
                 simulated = simulate(pool, rules, simulations, shown.at)
             shipped = as_shipped(looked)
     findings = _findings(why_not, simulated, shipped)
-    hits = {"judge_answers": judge_hits(looked), "answers": answer_hits(looked)}
+    kept = hits(looked)
     if metrics_file is not None:
-        _leave(metrics_file, looked, hits["judge_answers"]["ratio"], simulated)
+        _leave(metrics_file, looked, kept["judge_answers"]["ratio"], simulated)
     fields: dict[str, Any] = {
         "suite": suite.file.suite,
         "score": score,
@@ -106,7 +105,7 @@ def check(
             "unscored_samples": unscored(pool, score),
         },
         "turnaround": turnarounds(looked),
-        "hits": hits,
+        "hits": kept,
         "stored_no_ops": {"blocked_as_shipped": _rate(shipped)} if shipped is not None else None,
         "simulated": None,
     }
@@ -127,9 +126,7 @@ def check(
 
 def _stored(opened: Opened, store: str | None, runs: int, score: str) -> tuple[list[StoredRun], Fresh | None, str]:
     """The last runs, those to draw from, and else why there are none. Raises Failure."""
-    from agents.ports import Unavailable
     from rampgate.console import Failure, run
-    from rampgate.input_files import BadFile
     from rampgate.suite.check.stored import fresh_runs
     from rampgate.suite.runs.stored import StoredRuns
 
@@ -137,16 +134,10 @@ def _stored(opened: Opened, store: str | None, runs: int, score: str) -> tuple[l
         if store is not None:
             raise Failure("--store: there is no such store; it is the one that `suite run` kept its answers in")
         return [], None, f"the suite has no run yet; {RUN_IT}"
-    try:
-        kept = opened.place.opened()
-        try:
-            known = StoredRuns(kept)
-            looked = run(partial(known.of, opened.suite.file.suite))[-runs:]
-            fresh = run(partial(fresh_runs, known, looked, score))
-        finally:
-            kept.close()
-    except (Unavailable, BadFile) as error:
-        raise Failure(str(error)) from error
+    with closing(opened.place.opened()) as kept:
+        known = StoredRuns(kept)
+        looked = run(partial(known.of, opened.suite.file.suite))[-runs:]
+        fresh = run(partial(fresh_runs, known, looked, score))
     refused = f" ({kept.refused:,} entries lack the seal of RAMPGATE_SEAL_KEY)" if kept.refused else ""
     return looked, fresh, "" if fresh else f"no complete run of the suite is in its store{refused}; {RUN_IT}"
 
@@ -211,7 +202,7 @@ def _leave(path: Path, looked: Sequence[StoredRun], ratio: float | None, simulat
     from streams.metrics import Metrics
 
     metrics, names = Metrics(), [TURNAROUND]
-    for seconds in verdict_seconds(looked):
+    for _, seconds in verdict_seconds(looked):
         metrics.suite_turnaround.observe(seconds)
     if ratio is not None:
         metrics.judge_cache_hits.set(ratio)

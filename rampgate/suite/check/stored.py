@@ -34,31 +34,29 @@ def turnarounds(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
     """How long runs took from their start to their verdict, by set and by the half that they were: those that came to a
     verdict and tell it."""
     found: dict[tuple[str, str], list[float]] = {}
-    for one in runs:
-        if one.seconds is not None and one.verdict != INCOMPLETE:
-            found.setdefault((one.set, one.only), []).append(one.seconds)
+    for one, seconds in verdict_seconds(runs):
+        found.setdefault((one.set, one.only), []).append(seconds)
     out = []
-    for (kind, only), seconds in sorted(found.items()):
-        took = np.array(seconds)
+    for (kind, only), all_seconds in sorted(found.items()):
+        took = np.array(all_seconds)
         p50, p95 = (percentile(took, np.ones(took.size), percent) for percent in (50, 95))
-        out.append({"set": kind, "only": only or None, "n": len(seconds), "p50_seconds": p50, "p95_seconds": p95})
+        out.append({"set": kind, "only": only or None, "n": took.size, "p50_seconds": p50, "p95_seconds": p95})
     return out
 
 
-def verdict_seconds(runs: Sequence[StoredRun]) -> list[float]:
-    """How long each run took that came to a verdict and tells it."""
-    return [one.seconds for one in runs if one.seconds is not None and one.verdict != INCOMPLETE]
+def verdict_seconds(runs: Sequence[StoredRun]) -> list[tuple[StoredRun, float]]:
+    """Each run that came to a verdict and tells how long it took, with that."""
+    return [(one, one.seconds) for one in runs if one.seconds is not None and one.verdict != INCOMPLETE]
 
 
-def answer_hits(runs: Sequence[StoredRun]) -> dict[str, Any]:
-    """How many of the answers that runs needed were kept; runs of earlier releases do not tell."""
-    return _hits([(one.kept, one.kept + one.asked) for one in runs if one.kept is not None])
-
-
-def judge_hits(runs: Sequence[StoredRun]) -> dict[str, Any]:
-    """The same of judges' answers."""
+def hits(runs: Sequence[StoredRun]) -> dict[str, dict[str, Any]]:
+    """How many of the answers that runs needed were kept, those of judges and the candidate's; runs of earlier releases
+    do not tell."""
     told = [(one.judged_kept, one.judged) for one in runs]
-    return _hits([(kept, judged) for kept, judged in told if kept is not None and judged is not None])
+    return {
+        "judge_answers": _hits([(kept, judged) for kept, judged in told if kept is not None and judged is not None]),
+        "answers": _hits([(one.kept, one.kept + one.asked) for one in runs if one.kept is not None]),
+    }
 
 
 def _hits(told: Sequence[tuple[int, int]]) -> dict[str, Any]:

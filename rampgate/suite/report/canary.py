@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rampgate.console import Failure
 from rampgate.files import replace_file, writing
+from rampgate.suite.runs.stored import PASSED
 
 if TYPE_CHECKING:
     from rampgate.report.model import Section
 
 STEPS: Final = (5, 25, 100)
 """Percent of users, one step after the other: the first asks pre_ramp, the last pre_full."""
-PASSED: Final = ("pass", "warn")
 
 
 def canary_plan(
     told: Mapping[str, Any], vertical: str | None, judges: Sequence[str], now: datetime
 ) -> list[dict[str, Any]] | None:
-    """The requests, or None: of a run that did not pass, of a smoke set, and of one that nothing was held against.
+    """The requests, or None: of a run that did not pass, of a smoke set, and of one that was compared with nothing.
 
     The agent's version is the hash of the configuration, so that no other is ramped on this verdict; the same run has
     the same request ids, by which a step that is asked for twice is answered once. Each takes along what the suite
@@ -56,12 +55,6 @@ def canary_plan(
         RampStep.model_validate(request)
         plan.append(request)
     return plan
-
-
-def check_path(path: Path | None) -> None:
-    """Raises Failure before anything costs."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise Failure(f"--canary {path}: name a file in a folder that exists")
 
 
 def write_plan(path: Path | None, plan: Sequence[Mapping[str, Any]] | None) -> None:

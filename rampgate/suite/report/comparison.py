@@ -11,7 +11,7 @@ from evalcore.suite.words import Word
 from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.model import Cell, Link, Passage, Reason, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
-from rampgate.suite.report.outcome import NOT_YET, RUN, stopped, warnings
+from rampgate.suite.report.outcome import NOT_YET, RUN, asked_section, stopped, warnings
 from schemas.counting import counted
 
 OPEN = 3
@@ -40,7 +40,8 @@ def comparison_report(
     told: Told, name: str, traces: Mapping[str, str] | None = None, whole: Told | None = None
 ) -> Report:
     """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash; `whole` is the
-    document of the run, where it is of one: it has what judges say of pairs, and the canary plan of one that passed."""
+    document of the run, where it is of one: it has what was asked, what judges say of pairs, and the canary plan of one
+    that passed."""
     held, run = traces or {}, whole or {}
     plan = run.get("canary_plan")
     fell, why = [*_fell(told, held)], stopped(run)
@@ -58,6 +59,7 @@ def comparison_report(
             _cost(told),
             *_not_compared(told),
             *((canary_section(plan),) if plan else ()),
+            *((asked_section(run),) if run else ()),
             *fell[OPEN:],
             *(
                 Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:], pages_only=True)

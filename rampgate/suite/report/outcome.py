@@ -1,14 +1,15 @@
 """Says why a run of a suite does not pass where neither its comparison nor its means tell: for pages, comments, JUnit,
-annotations, terminals and the gate's verdict alike. Pure."""
+annotations, terminals and the gate's verdict alike; and what it asked. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from rampgate.report.model import Reason
+from rampgate.report.model import Reason, Section, Value
 from schemas.counting import counted
 
+HEADS: Final = ("", "Asked", "Kept before", "Missing")
 RUN: Final = "the run"
 """The test of a run that does not pass."""
 NOT_YET: Final = "not_yet_confirmed"
@@ -58,11 +59,9 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
     if (left := run.get("left")) is not None:
-        pairs = f", {counted(left['pairs'], 'pair')}" if left.get("pairs") else ""
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
-        return Stopped(
-            "incomplete", "incomplete, which is no pass", f"{left['why']}; {rest}, the next run goes on with them"
-        )
+        kinds = [counted(left[f"{kind}s"], kind) for kind in ("answer", "score", "pair") if left.get(f"{kind}s")]
+        rest = f"{left['why']}; {' and '.join(kinds)} are left, and the next run resumes with them"
+        return Stopped("incomplete", "incomplete, which is no pass", rest)
     if (again := run.get("again")) is not None:
         many = f"{again['cases']:,} cases {again['samples']} times each"
         return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} again, and these answers decide")
@@ -73,3 +72,46 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     if run.get("verdict") == "fail" and run.get("comparison") is None:
         return Stopped("agent_failed", "the agent failed every time, so that the run is nobody's baseline")
     return None
+
+
+def asked_section(told: Mapping[str, Any]) -> Section:
+    """How much a run asked of the candidate and of judges, of how much it knew the answer, and what it is compared
+    with."""
+    rows: list[list[Value]] = [
+        answers_of(told),
+        ["judges", told["judge_calls"], told["judge_answers"]["kept"], told["unscored"]],
+    ]
+    return Section(cases_of(told), HEADS, rows, list(_notes(told)))
+
+
+def _notes(told: Mapping[str, Any]) -> Iterator[str]:
+    if told["unnamed_code"]:
+        named = f"{told['unnamed_code']} is in no part of the candidate"
+        yield f"no answer is kept: {named}; name it, as in `code: {{files: ['*.py']}}`"
+    for judge, cut in told["judged_cut"].items():
+        yield f"{judge} was shown a part alone of {counted(cut, 'answer')}: they are too long"
+    if told["cost_usd"] is not None or told["tokens"]:
+        yield cost_of(told["cost_usd"], told["tokens"])
+    yield f"results: {told['results']}"
+    baseline = told["baseline"]
+    if baseline is None:
+        yield "no baseline yet: the run is compared with nothing; `--label main` makes it one"
+    elif baseline["label"]:
+        at = ", ".join(filter(None, (baseline["commit"][:12], f"{baseline['age']} ago")))
+        yield f"baseline: {baseline['label']}'s run ({at})"
+    if baseline is not None and baseline["judged_again"]:
+        yield f"baseline: {baseline['judged_again']:,} answers judged again, by the judges of now"
+
+
+def cases_of(told: Mapping[str, Any]) -> str:
+    return f"{counted(told['cases'], 'case')} × {counted(told['samples'], 'sample')}"
+
+
+def answers_of(told: Mapping[str, Any]) -> list[Value]:
+    answers = told["answers"]
+    return ["answers", answers["asked"], answers["kept"], answers["failed"]]
+
+
+def cost_of(dollars: float | None, tokens: int | None) -> str:
+    known = [f"${dollars:,.4f}" if dollars is not None else "", f"{tokens:,} tokens" if tokens else ""]
+    return ", ".join(filter(None, known)) or "nothing"

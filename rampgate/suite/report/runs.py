@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,10 @@ from evalcore.suite.results import NoScore, Run, chosen, scale_of
 from evalcore.suite.sides import facts_of
 from evalcore.suite.trend import SliceTrend, trend
 from rampgate.console import Failure
-from rampgate.input_files import BadFile
 from rampgate.report.drawing import Course
 from rampgate.report.model import Report, Section
-from rampgate.store.place import Place
-from rampgate.suite.report.comparison import WHOLE, Told, comparison_report
-from rampgate.suite.report.outcome import RUN, stopped, warnings
-from rampgate.suite.report.traces import stored_traces
+from rampgate.suite.report.comparison import WHOLE, Told
+from rampgate.suite.report.outcome import RUN, asked_section, stopped, warnings
 from rampgate.suite.result_files import read_run
 from schemas.counting import counted
 
@@ -30,7 +27,7 @@ def runs_document(
         runs = [read_run(path) for path in paths]
         named = chosen(runs, score, [str(path) for path in paths])
         fits = scale_of(runs, named, scale)
-    except (BadFile, NoScore) as error:
+    except NoScore as error:
         raise Failure(str(error)) from error
     found = trend(runs, named, fits)
     return {
@@ -39,20 +36,6 @@ def runs_document(
         "runs": [_facts(path, run) for path, run in zip(paths, runs, strict=True)],
         "slices": [_slice(name, one) for name, one in found.items()],
     }
-
-
-def name_of(told: Mapping[str, Any]) -> str:
-    """What a run of a suite is called, by its document."""
-    return f"Suite {told['suite']}, {told['set']} set"
-
-
-def run_report(
-    paths: Sequence[Path], told: Told, results: Path, place: Place, score: str, scale: tuple[float, float]
-) -> Report:
-    """The report of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
-    if (compared := told["comparison"]) is not None:
-        return comparison_report(compared, name_of(told), stored_traces(compared, place, paths), told)
-    return trend_report(runs_document([results], score, scale), name_of(told), told)
 
 
 def trend_report(told: Told, name: str = "Runs", whole: Told | None = None) -> Report:
@@ -72,6 +55,7 @@ def trend_report(told: Told, name: str = "Runs", whole: Told | None = None) -> R
     runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
     many = counted(len(runs), "run")
     sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
+    sections += [asked_section(whole)] if whole is not None else []
     tests = [one["slice"] or WHOLE for one in told["slices"]]
     if why is not None:
         return Report(name, why.words, "fail", sections, [why.reason, *warnings(whole or {})], [RUN, *tests])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +11,18 @@ import orjson
 
 from agents.ports import Unavailable
 from rampgate.console import run
-from rampgate.report.files import PAGES
 from rampgate.store.place import Place
 from rampgate.suite.generation import LARGEST_ANSWER
 from rampgate.suite.report.comparison import Told
 
 
-def stored_traces(told: Told, place: Place, paths: Sequence[Path]) -> dict[str, str]:
-    """The traces of the cases that fell, by their hashes: those that the store has, where there is one, and a page is
-    among the reports."""
+def stored_traces(told: Told | None, place: Place, paths: Sequence[Path]) -> dict[str, str]:
+    """The traces of the cases that fell in a comparison, by their hashes: those that the store has, where there is one,
+    and a page is among the reports."""
+    if told is None or not paths:
+        return {}
+    from rampgate.report.files import PAGES
+
     if not any(path.suffix.lower() in PAGES for path in paths):
         return {}
     both = ("baseline_sample", "candidate_sample")
@@ -27,11 +31,8 @@ def stored_traces(told: Told, place: Place, paths: Sequence[Path]) -> dict[str, 
     if not hashes or not place.exists:
         return {}
     try:
-        store = place.opened()
-        try:
+        with closing(place.opened()) as store:
             found = run(partial(store.kind("traces", 2 * LARGEST_ANSWER).get_many, hashes))
-        finally:
-            store.close()
     except Unavailable:
         return {}  # a report without its traces says more than none
     return {name: _readable(text) for name, text in zip(hashes, found, strict=True) if text is not None}

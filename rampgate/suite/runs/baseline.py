@@ -19,12 +19,10 @@ from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.forgetting import forget
-from rampgate.suite.runs.named import named_run, written
 from rampgate.suite.runs.session import Session
-from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
+from rampgate.suite.runs.stored import INCOMPLETE, MAIN, StoredRun, StoredRuns, hash_of, named_run, written
 from rampgate.suite.scoring import ScoredSample
 
-__all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "verdict_of"]
 FAILED = "fail"
 UNSCORED = "unscored"
 """A run without a baseline, of which the deciding score is missing somewhere."""

@@ -8,27 +8,30 @@ each side answers; the baseline does in a checkout of its own commit, for who an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from evalcore.scoring.calls import Spend
+from evalcore.suite.comparison import SEED
 from evalcore.suite.confirm import FRESH, confirmed, doubt
 from evalcore.suite.results import Run
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.input_files import BadFile, document, lines
-from rampgate.suite.compared import Compared
+from rampgate.suite.compare import Compared
 from rampgate.suite.generation import Left
+from rampgate.suite.opened import suite_in
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.answer_files import Head, read_answers
 from rampgate.suite.runs.base_folder import NoBase, suite_at
 from rampgate.suite.runs.baseline import Baseline
+from rampgate.suite.runs.run_document import line_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite
@@ -50,17 +53,14 @@ class NotFresh(Exception):
 
 @dataclass(frozen=True)
 class Confirming:
-    """`file` is the candidate's suite, `commit` its commit. `line` makes a sample a line of results; `out` has the
-    candidate's, and names the files of the fresh ones. `given` are files of fresh answers; None: both sides are asked
-    here."""
+    """`file` is the candidate's suite, `commit` its commit. `out` has the candidate's results, and names the files of
+    the fresh ones. `given` are files of fresh answers; None: both sides are asked here."""
 
     file: Path
     session: Session
     commit: str
     baseline: Baseline
     out: Path
-    read: Callable[[Path], Suite]
-    line: Callable[[ScoredSample], Mapping[str, Any]]
     given: Mapping[Side, Path] | None
 
 
@@ -77,7 +77,7 @@ def confirm(made: Confirming, compared: Compared, spend: Spend) -> Compared:
         return replace(compared, unconfirmed=str(why), again=why.again)
     runs = {side: _kept(made, side, samples, again.after) for side, samples in found.items()}
     judged, said = confirmed(
-        compared.judged, doubted, compared.baseline, runs[Side.BASELINE], runs[Side.CANDIDATE], compared.seed
+        compared.judged, doubted, compared.baseline, runs[Side.BASELINE], runs[Side.CANDIDATE], SEED
     )
     left = compared.paired.without(judged.back)
     return replace(compared, judged=judged, paired=left, confirmations=said)
@@ -117,14 +117,8 @@ def side_here(path: Path, again: SuiteAgain, suite: Suite, commit: str, *, propo
 
 def fresh_session(session: Session, again: SuiteAgain, suite: Suite | None = None) -> Session:
     """The session in which the session's candidate, or that of `suite`, answers what is requested."""
-    wanted = frozenset(again.cases)
-    whose = suite or session.suite
-    asked = replace(
-        whose,
-        cases=[case for case in session.suite.cases if case.id in wanted],
-        file=whose.file.model_copy(update={"samples": again.samples}),
-    )
-    return replace(session, suite=asked, smoke=False, after=again.after)
+    whose = replace(suite or session.suite, cases=session.suite.cases)
+    return replace(session, suite=whose.asking(again.cases, again.samples), smoke=False, after=again.after)
 
 
 def head_of_side(again: SuiteAgain, side: Side) -> Head:
@@ -153,7 +147,7 @@ def _asked_here(made: Confirming, again: SuiteAgain, spend: Spend) -> Samples:
     commit, found = again.baseline.commit, dict[Side, list[ScoredSample]]()
     with TemporaryDirectory(prefix="rampgate-confirm-") as folder:
         try:
-            then = suite_at(made.file, commit, Path(folder, "base"), made.read)
+            then = suite_at(made.file, commit, Path(folder, "base"), partial(suite_in, made.session.settings))
         except (NoBase, BadFile) as error:
             raise NotFresh(f"the baseline can't be asked again: {commit}: {error}") from error
         if then.configuration != again.baseline.configuration:
@@ -187,7 +181,7 @@ def _given(made: Confirming, again: SuiteAgain, given: Mapping[Side, Path], spen
             whole = side is Side.BASELINE
             answers = read_answers(given[side], head, session.keys(head.configuration), whole=whole)
             found[side] = run(partial(session.score, spend, answers))
-        except (BadFile, Failure) as error:
+        except Failure as error:
             raise NotFresh(f"the fresh answers of the {side} can't be used: {error}") from error
     return found
 
@@ -211,6 +205,6 @@ def _answers(results: Path) -> bytes:
 def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: int) -> Run:
     """The samples as a file of results, numbered from 1, read again as any other."""
     file = made.out.with_name(f"{made.out.stem}-fresh-{side}.jsonl")
-    told = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
+    told = [{**line_of(one, made.session.rubric), "sample": one.generated.sample - after} for one in samples]
     replace_file(file, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in told))
     return read_run(file)

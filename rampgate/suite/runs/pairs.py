@@ -19,11 +19,8 @@ from evalcore.suite.pairwise.question import PairJudge, questions
 from rampgate.input_files import lines
 from rampgate.suite.generation import KeptValues, Left
 from rampgate.suite.runs.judged_again import stored_traces, trace_of_row
-from rampgate.suite.scoring import Rubric, ScoredSample
+from rampgate.suite.scoring import Place, Rubric, ScoredSample
 from rampgate.suite.suite_files import SuiteCase
-
-Place = tuple[str, int]
-"""A case's id and the number of a sample."""
 
 
 @dataclass(frozen=True)

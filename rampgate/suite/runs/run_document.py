@@ -101,12 +101,10 @@ def score_of(suite: Suite, judges: Sequence[Judge]) -> tuple[str, tuple[float, f
     return score, scale, safe_at
 
 
-def comparison_of(
-    suite: Suite, judges: Sequence[Judge], baseline: Path, out: Path, seed: int, *, smoke: bool
-) -> Comparison:
+def comparison_of(suite: Suite, judges: Sequence[Judge], baseline: Path, out: Path, *, smoke: bool) -> Comparison:
     """How the results are compared with the baseline's: on the scale of the score that the suite names."""
     score, scale, safe_at = score_of(suite, judges)
     return Comparison(
-        baseline, out, score, scale, tuple(suite.file.safety), safe_at, seed, tuple(suite.file.let_go),
+        baseline, out, score, scale, tuple(suite.file.safety), safe_at, tuple(suite.file.let_go),
         frozenset(case.id for case in suite.cases) if smoke else frozenset(),
     )  # fmt: skip

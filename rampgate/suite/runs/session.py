@@ -8,19 +8,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import CandidateAnswer
+from evalcore.gates.golden import Candidate, CandidateAnswer
 from evalcore.registry.judge import Judge
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
-from evalcore.suite.pairwise.question import PairJudge
 from rampgate.progress import Progress, progress
 from rampgate.settings import Settings
 from rampgate.store.sealed import Kept, SealedStore
-from rampgate.suite.candidates.configured import Asking as Candidate
 from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.generation import (
     LARGEST_ANSWER,
@@ -35,12 +33,15 @@ from rampgate.suite.generation import (
 )
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
-from rampgate.suite.runs.pairs import JudgePairs, pairs_judged, pairs_planned, stored_answers
-from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Answering, Asking, Numbered, Place, Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
-from rampgate.suite.tracing.taking import taking_spans
+
+if TYPE_CHECKING:
+    from evalcore.suite.pairwise.question import PairJudge
+    from rampgate.suite.runs.pairs import JudgePairs
+    from rampgate.suite.tracing.receiver import SpanReceiver
+    from schemas.checks.suite import Candidate as CandidateFile
 
 WAITING_FOR_SPANS: Final = 256
 """Answers whose spans may be waited for at once."""
@@ -60,7 +61,9 @@ class Session:
     comparing: Sequence[PairJudge] = ()
 
     async def plan(self, baseline: Path | None = None) -> dict[str, Any]:
-        """What a run will ask and cost, also about pairs with the baseline. Asks nobody. Raises BadFile."""
+        """What a run will ask and cost, also about pairs with the baseline. Asks no one. Raises BadFile."""
+        from rampgate.suite.runs.plan import planned
+
         async with self._scorer() as scorer:
             numbered = self._numbered
             kept = await self._generator(_nobody).kept([_wanted(case, sample) for case, sample in numbered])
@@ -69,6 +72,8 @@ class Session:
             scores = self.store.kind("scores", LARGEST)
             more, coming = dict[str, Judge](), 0
             if baseline is not None and scorer is not None:
+                from rampgate.suite.runs.pairs import pairs_planned, stored_answers
+
                 read_run(baseline)
                 stored = await stored_answers(baseline, self._traces, self.comparing)
                 answers = [(case, sample, one.answer if one else None) for (case, sample), one in known]
@@ -104,6 +109,8 @@ class Session:
         """What each judge says of the samples beside the baseline's, also noted with them. Raises BadFile."""
         if not self.comparing:
             return {}
+        from rampgate.suite.runs.pairs import pairs_judged, stored_answers
+
         stored = await stored_answers(baseline, self._traces, self.comparing)
         found, questions, settled = {}, spend.questions, spend.settled
         async with self._scorer() as scorer:
@@ -136,7 +143,7 @@ class Session:
             if given is not None:
                 yield partial(self._taken, given, shown)
                 return
-            async with taking_spans(told) as tracing:
+            async with _taking_spans(told) as tracing:
                 variables = tracing.environment if tracing is not None else {}
                 async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
                     paid = _paid(ask, spend)
@@ -188,6 +195,19 @@ class Session:
     def _numbered(self) -> list[Numbered]:
         numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
         return [(case, sample) for sample in numbers for case in self._cases]
+
+
+@asynccontextmanager
+async def _taking_spans(told: CandidateFile) -> AsyncIterator[SpanReceiver | None]:
+    """Yields what takes the candidate's spans, None where its suite names no address for them: what that takes is then
+    not even imported. Raises Failure."""
+    if told.otlp is None:
+        yield None
+        return
+    from rampgate.suite.tracing.receiver import SpanReceiver
+
+    async with SpanReceiver(float(told.otlp_seconds)).listening(told.otlp) as receiver:
+        yield receiver
 
 
 async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import httpx
 from aiohttp import web
 
-from evalcore.scoring.bounded_answer import TooLong, bounded
+from evalcore.scoring.http_client import TooLong, bounded
 from evalcore.trajectory.spans import Span, trace_of
 from rampgate.console import Failure
 from rampgate.http.connections import Connections

@@ -52,12 +52,8 @@ async def appended(kafka: KafkaCluster, topic: str, records: Sequence[Mapping[st
 
 async def known(kafka: KafkaCluster, topic: str) -> tuple[Mapping[str, str], Suspensions]:
     """Which judges are suspended, and all that is known of them."""
-    seen: list[Suspensions] = []
-    versions = {"tone": "v1", "facts": "v1"}
-    reader = JudgeStandings(KafkaAccess((kafka.bootstrap,)), topic, WallClock(), lambda: versions, seen.append)
-    await reader.read_on()
-    await reader.close()
-    return reader.suspended or {}, seen[-1]
+    reader = await JudgeStandings(KafkaAccess((kafka.bootstrap,)), topic, WallClock()).read_once()
+    return {judge: why for judge in ("tone", "facts") if (why := reader.why(judge, "v1"))}, reader.known
 
 
 @pytest.mark.parametrize("config", BY)

@@ -14,13 +14,12 @@ from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from schemas.wire_forms import ScoreEvent
-from streams.kafka.client import Producer
-from streams.kafka.judge_scores import AT_ONCE, JudgeScoresTopic
+from streams.kafka.client import SCORES_AT_ONCE, JudgeScoresTopic, Producer
 from tests.memory_ports import MemoryScoreEvents
 from tests.unit.agents.live.live_rig import JUDGES, events
 
 PARTITIONS = 2
-TRACES = 2 * AT_ONCE // len(JUDGES) + 1
+TRACES = 2 * SCORES_AT_ONCE // len(JUDGES) + 1
 
 
 @dataclass

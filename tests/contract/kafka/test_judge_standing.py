@@ -17,7 +17,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from schemas.settings import KafkaAccess
-from streams.gates.judge_standing import JudgeStandings, publish_standings, suspended_now
+from streams.gates.judge_standing import JudgeStandings, publish_standings
 from streams.gates.verdict_log import VerdictLog
 from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
@@ -48,24 +48,29 @@ def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
 @pytest.fixture
 async def standings(access: KafkaAccess, topic: str) -> AsyncIterator[JudgeStandings]:
     seen: list[Suspensions] = []
-    made = JudgeStandings(access, topic, ManualClock(), lambda: VERSIONS, seen.append)
+    made = JudgeStandings(access, topic, ManualClock(), seen.append)
     yield made
     assert seen, "what was read is told"
     await made.close()
 
 
+def suspended(standings: JudgeStandings) -> dict[str, str]:
+    """Why judges that serve are suspended, by id."""
+    return {judge: why for judge, version in VERSIONS.items() if (why := standings.why(judge, version))}
+
+
 async def test_a_suspension_and_its_end_are_known_to_who_reads_next(
     access: KafkaAccess, topic: str, standings: JudgeStandings
 ) -> None:
-    assert standings.suspended is None, "before the first reading nobody is told that a judge is sound"
+    assert not standings.readable, "before the first reading nobody is told that a judge is sound"
     await standings.read_on()
-    assert standings.suspended == {}
+    assert suspended(standings) == {}
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED), record(CheckVerdict.PASSED, 1, "facts")])
     await standings.read_on()
-    assert standings.suspended == {"tone": "by its check of canaries on 2026-11-01: moved"}
+    assert suspended(standings) == {"tone": "by its check of canaries on 2026-11-01: moved"}
     await publish_standings(access, topic, [record(CheckVerdict.PASSED, 2)])
     await standings.read_on()
-    assert standings.suspended == {}
+    assert suspended(standings) == {}
 
 
 async def test_what_is_no_record_is_passed_over(access: KafkaAccess, topic: str, standings: JudgeStandings) -> None:
@@ -74,17 +79,15 @@ async def test_what_is_no_record_is_passed_over(access: KafkaAccess, topic: str,
     await producer.close()
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED)])
     await standings.read_on()
-    assert standings.suspended is not None
-    assert standings.suspended.keys() == {"tone"}
+    assert suspended(standings).keys() == {"tone"}
 
 
 async def test_a_command_reads_the_topic_once_and_refuses_to_know_nothing(access: KafkaAccess, topic: str) -> None:
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED)])
-    assert await suspended_now(access, topic, ManualClock(), VERSIONS) == {
-        "tone": "by its check of canaries on 2026-11-01: moved"
-    }
+    read = await JudgeStandings(access, topic, ManualClock()).read_once()
+    assert suspended(read) == {"tone": "by its check of canaries on 2026-11-01: moved"}
     with pytest.raises(Unavailable, match="no topic"):
-        await suspended_now(access, f"{topic}-of-nobody", ManualClock(), VERSIONS)
+        await JudgeStandings(access, f"{topic}-of-nobody", ManualClock()).read_once()
 
 
 async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
@@ -115,7 +118,7 @@ async def test_a_judge_is_asked_about_by_the_version_that_scored_whichever_serve
     old = record(CheckVerdict.SUSPENDED).model_copy(update={"judge_version": "v0", "event_id": "old"})
     await publish_standings(access, topic, [old, record(CheckVerdict.PASSED, 2)])
     await standings.read_on()
-    assert standings.suspended == {}, "what serves passed"
+    assert suspended(standings) == {}, "what serves passed"
     assert "moved" in await log.suspended("tone", "v0")
     assert await log.suspended("tone", "v1") == ""
     assert "changed since its check" in await log.suspended("tone", "v2")

@@ -17,6 +17,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from streams.alerts import ramp_commands
 from streams.alerts.ramp_commands import RampCommands
+from streams.kafka import reading
 from streams.kafka.client import Producer
 
 HOUR = 3_600_000
@@ -96,7 +97,7 @@ async def test_where_the_topic_can_not_be_read_the_command_goes_out(rig: Rig, mo
     async def denied(*_: object) -> dict[str, int]:
         raise Unavailable("not allowed to read")
 
-    monkeypatch.setattr(ramp_commands, "partitions_of", denied)
+    monkeypatch.setattr(reading, "partitions_of", denied)
     await rig.send()
     assert len(await rig.commands()) == 1
 
@@ -108,7 +109,7 @@ async def test_a_topic_that_is_not_read_to_its_end_in_time_holds_up_no_command(
         await asyncio.sleep(3600)
         return {}
 
-    monkeypatch.setattr(ramp_commands, "partitions_of", silent)
+    monkeypatch.setattr(reading, "partitions_of", silent)
     monkeypatch.setattr(ramp_commands, "READ_SECONDS", 0.1)
     await rig.send()
     assert len(await rig.commands()) == 1

@@ -9,7 +9,7 @@ from rampgate.local.services.broker import MockBroker
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from streams.kafka.offsets import KafkaOffsets
-from streams.kafka.topic_growth import TopicGrowth
+from streams.maintenance import TopicGrowth
 from streams.metrics import Metrics
 
 

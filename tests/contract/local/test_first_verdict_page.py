@@ -6,10 +6,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+import pytest
+
 from rampgate.local.services.ports import reserve_port
+from tests.action_program import programs
 from tests.root import ROOT
 
 PAGE = (ROOT / "docs/first-verdict.md").read_text()
@@ -17,9 +19,12 @@ BLOCKS = [block for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE
 RAMP = re.search(r"`(rampgate gate run --milestone pre_ramp .*?)`", PAGE)
 
 
-def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(tmp_path: Path) -> None:
+def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Of traces that are neither text nor messages; the same gate fails once the answers are bad."""
     assert RAMP is not None
+    installed = tmp_path_factory.mktemp("installed")
     gate = BLOCKS[-1].splitlines()[-1]
     script = "\n".join(
         [
@@ -33,7 +38,8 @@ def test_pc5_10_1_a_newcomer_reaches_a_true_verdict_with_this_page(tmp_path: Pat
             f"{gate} --json > bad.json || echo failed with $?",
         ]
     )
-    script = script.replace("/path/to/rampgate/.venv/bin", str(Path(sys.executable).parent))
+    programs(installed)
+    script = script.replace("/path/to/rampgate/.venv", str(installed / ".venv"))
     script = script.replace("/path/to/rampgate", str(ROOT)).replace("8400", str(reserve_port()))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
     with (tmp_path / "out").open("w") as out:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.fork_server import Forked
+from tests.fork_server import SHARED, Forked
 from tests.root import ROOT
 from tests.waiting import until
 
@@ -61,6 +61,7 @@ waiting.wait()
 @pytest.mark.parametrize("killed", ["the test run", "the fork server"])
 def test_it_ends_with_the_test_run_that_asked_for_it(killed: str, tmp_path: Path) -> None:
     environment = dict(os.environ) | {"RAMPGATE_KAFKA": "127.0.0.1:1", "RAMPGATE_HTTP": "127.0.0.1:0"}
+    environment.pop(SHARED, None)  # it has one of its own
     log = tmp_path / "log"
     command = [sys.executable, "-c", RUNNER, str(log)]
     runner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT)

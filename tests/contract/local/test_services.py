@@ -152,8 +152,8 @@ def test_dynamodb_comes_back_empty_on_the_same_port() -> None:
         assert service.client().list_tables()["TableNames"] == []
 
 
-def test_the_mock_broker_makes_topics_beforehand_and_only_with_four_partitions() -> None:
-    with MockBroker(topics=["a", "b"]) as broker:
+def test_the_mock_broker_makes_topics_with_four_partitions_alone() -> None:
+    with MockBroker() as broker:
         assert broker.bootstrap.startswith("127.0.0.1:")
         with pytest.raises(ValueError, match="4 partitions"):
             broker.create_topics(["c"], partitions=2)

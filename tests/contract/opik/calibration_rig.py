@@ -118,7 +118,7 @@ def rig_of(
     opik: ScriptedOpik, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Rig:
     sink = Sink()
-    monkeypatch.setattr("rampgate.calibration.opik_turns.Producer", lambda access: sink)
+    monkeypatch.setattr("rampgate.wiring.Producer", lambda access: sink)
     monkeypatch.setattr("rampgate.calibration.cycle.configure_logs", lambda level, form: None)
     monkeypatch.setenv("RAMPGATE_OPIK", opik.url)
     monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")

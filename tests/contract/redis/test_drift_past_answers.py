@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -14,14 +13,16 @@ import pytest
 from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.scoring.assignments import assign, task_of
+from rampgate.asking import asked_judges
 from rampgate.checks.datasets import items_to_judge
-from rampgate.checks.stored_outputs import asked_judges
 from rampgate.command import read_registry, read_tree
 from rampgate.judging import call_limits
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
+from tests.action_program import programs
+from tests.fork_server import ran
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, local_model
@@ -54,9 +55,9 @@ async def test_pf9_fr13_the_weekly_run_reaches_the_model_though_all_is_cached(
             monkeypatch.setenv(name, value)
         (tmp_path / ".ci").mkdir()
         shutil.copy(ROOT / ".ci" / "check_drift", tmp_path / ".ci")
-        (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
-        captured = [sys.executable, "-m", "rampgate", "check", "drift", "--seed", "words", "--capture", "1", "--json"]
-        subprocess.run(captured, cwd=tmp_path, capture_output=True, timeout=200, check=True)
+        programs(tmp_path)
+        captured = ran("check", "drift", "--seed", "words", "--capture", "1", "--json", folder=tmp_path)
+        assert captured.returncode == 0, captured.stderr
 
         settings = load_settings({})
         registry, _ = read_registry(read_tree(settings.configs))

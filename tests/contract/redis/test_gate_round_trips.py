@@ -20,10 +20,10 @@ from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
 from streams.gates.samples import FrozenSamples, PooledTraces
+from streams.gates.state_completeness import StateCompleteness
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
-from streams.redis.state_completeness import StateCompleteness
 from tests.memory_ports import MemoryScoreEvents
 from tests.unit.streams.gates.sample_world import NOW, WEEK, Told, World, asked, known, not_in_opik
 

@@ -374,7 +374,7 @@ async def test_a_part_that_is_away_does_not_end_what_a_worker_does_besides_its_b
 
 async def test_a_worker_that_seals_with_another_key_is_told_once_and_shown_until_the_keys_agree(worker: Worker) -> None:
     other, ours = InstallationSeal(worker.store, "theirs"), worker.maintenance
-    gauge = partial(ours._metrics.registry.get_sample_value, "rampgate_seal_keys_differ")
+    gauge = partial(ours.metrics.registry.get_sample_value, "rampgate_seal_keys_differ")
     await other.announce(now_ms())
     with capture_logs() as logs:
         assert not await ours.seal()

@@ -129,32 +129,6 @@ def test_a_signal_without_trace_comes_back_from_kafka_whole(rig: LetterRig) -> N
         assert letter.timestamp == one.timestamp
 
 
-def test_one_refused_score_among_a_thousand_takes_none_with_it(rig: LetterRig) -> None:
-    turns = {f"many-{n}": new_trace_id() for n in range(1_000)}
-    for rid, trace_id in turns.items():
-        rig._producer.produce(rig.prefix + "traces", encoded(trace(rid, trace_id)), rid.encode(), partition=1)
-    rig._producer.flush(20)
-    rig.wait("traces known", lambda: rig.state.exists(*(f"{rig.prefix}t2:{rid}" for rid in turns)) == 1_000)
-    refused = turns["many-417"]
-    rig.opik.fault(match={"method": "PUT", "trace_id": refused}, status=400)
-    rig.opik.call("DELETE", "/_writes")
-    for rid in turns:
-        rig._producer.produce(rig.prefix + "thumbs", encoded(thumb(rid)), rid.encode(), partition=1)
-    rig._producer.flush(20)
-
-    def written() -> bool:
-        return len({trace_id for trace_id, name in rig.opik.writes() if name == THUMBS}) == 999
-
-    rig.wait("999 scores", written)
-    rig.wait("its letter", lambda: any(one.record.key == b"many-417" for one in rig.letters()))
-    letters = [one for one in rig.letters() if (one.record.key or b"").startswith(b"many-")]
-    assert [one.record.key for one in letters] == [b"many-417"]
-    assert letters[0].cause is Cause.OPIK_REJECTED
-    assert "400" in letters[0].detail
-    assert letters[0].stage == "thumbs.write"
-    assert refused not in {trace_id for trace_id, _ in rig.opik.writes()}
-
-
 def encoded(event: dict[str, Any]) -> bytes:
     import json
 

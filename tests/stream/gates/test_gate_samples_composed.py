@@ -159,15 +159,6 @@ async def test_pc5_5_5_a_jump_to_full_judges_the_adversarial_set_at_pre_full(com
     assert len(inputs(composed.fake.seen)) == len(set(inputs(composed.fake.seen))) == 6 + 5 + 15
 
 
-async def test_contracts_3_scope_agent_judges_production_traces_of_any_version(composed: Composed) -> None:
-    composed.manifest(scope="agent")
-    await composed.start()
-    found = await composed.verdict("any", 1)
-    assert of(found["sample"]) == ("agent", {"golden": 6, "production": 14, "adversarial": 0}, 0, "golden v1")
-    assert found["verdict"] == "fail", "what v1 said then was bad"
-    assert sorted(inputs(composed.fake.seen)) == [f"golden {number}" for number in range(GOLDEN)]
-
-
 async def test_a_gate_that_is_resumed_asks_the_candidate_only_for_what_it_has_not_answered(composed: Composed) -> None:
     composed.manifest()
     answered: list[str] = []

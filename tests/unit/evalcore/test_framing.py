@@ -116,16 +116,16 @@ def test_whatever_the_texts_are_the_messages_keep_their_shape_and_hold_exactly_t
     turn.encode()
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_no_attack_leaves_its_string(attack: str) -> None:
+def test_no_attack_leaves_its_string() -> None:
     """Other brackets, entities, look-alikes, speakers in any language, imitated headings, ready JSON: none is searched
     for, and none gets out."""
-    for texts in ({"input": "how?", "output": attack}, {"input": attack, "output": f"{attack}{attack}"}):
-        turn = turn_json(texts)
-        mark = nonce(KEY, "v1", turn)
-        _, user = messages("Rubric.", turn, mark)
-        assert texts_of(user["content"], mark) == texts
-        assert not separates(turn)
+    for attack in ATTACKS:
+        for texts in ({"input": "how?", "output": attack}, {"input": attack, "output": f"{attack}{attack}"}):
+            turn = turn_json(texts)
+            mark = nonce(KEY, "v1", turn)
+            _, user = messages("Rubric.", turn, mark)
+            assert texts_of(user["content"], mark) == texts
+            assert not separates(turn), attack
 
 
 def test_what_nobody_sees_is_shown_and_half_characters_can_be_sent() -> None:

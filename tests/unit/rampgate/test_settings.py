@@ -126,12 +126,12 @@ def said_of(key: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("field", sorted(Settings.model_fields))
-def test_a_wrong_value_is_named_by_its_source_and_field(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
-    Path("rampgate.toml").write_text(f"{field} = [[]]\n")
-    said = refusal()
-    assert "rampgate.toml" in said
-    assert field in said
+def test_a_wrong_value_is_named_by_its_source_and_field() -> None:
+    for field in Settings.model_fields:
+        Path("rampgate.toml").write_text(f"{field} = [[]]\n")
+        said = refusal()
+        assert "rampgate.toml" in said, field
+        assert field in said
 
 
 def test_a_file_that_was_named_must_be_there_and_be_toml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 
 from tests.action_program import ACTION as FOLDER
 from tests.action_program import action_beside_a_program, contexts, step_environment, step_run
-from tests.root import ROOT
+from tests.fork_server import ran
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
@@ -67,9 +66,8 @@ class Runner:
         with (self.target / "configs/rules/brevity.yaml").open("a") as file:
             file.write(BLOCKS)
         asked = ("--dataset", "items.jsonl", "--outputs", "outputs.jsonl", "--baselines", "baselines.json", "--record")
-        environment = {**os.environ, **self.rig.environment, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "rampgate", "gate", "run", *asked, "--json"]
-        subprocess.run(command, cwd=self.target, env=environment, check=True, capture_output=True, timeout=280)
+        environment = {**os.environ, **self.rig.environment}
+        ran("gate", "run", *asked, "--json", environment=environment, folder=self.target)
         assert self.read(self.target / "baselines.json")["runs"]
 
     def run(self, **more: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.http import overview
+from rampgate.report import state
 from schemas.answers import Coverage
 from streams.metrics import Metrics
 from streams.queries.coverage import WindowCoverage
@@ -32,7 +32,7 @@ def words(text: str) -> str:
         pytest.param((ROOT / "docs" / "metrics.md").read_text(), id="metrics' page"),
         pytest.param(Coverage.__doc__ or "", id="the answer's schema"),
         pytest.param(WindowCoverage.__doc__ or "", id="what gates compare"),
-        pytest.param(inspect.getsource(overview), id="console"),
+        pytest.param(inspect.getsource(state), id="console"),
         pytest.param("\n".join(one.help for one in Metrics().specs), id="metrics"),
         pytest.param(CliRunner().invoke(app, ["coverage", "--help"]).output, id="command"),
     ],

@@ -22,7 +22,7 @@ import opik
 OWN_WARNING = "shortly after creation with batching enabled"  # about how a test uses the SDK, whatever the server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def url() -> Iterator[str]:
     command = [sys.executable, "-m", "rampgate.local.opik", "--port", "0", "--faults"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

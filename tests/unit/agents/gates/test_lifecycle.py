@@ -16,7 +16,7 @@ import pytest
 from agents.gates.ports import GatePorts
 from agents.ramp_steps import answer
 from evalcore.gates.history import Stand
-from evalcore.gates.planning import plan
+from evalcore.gates.overrides import plan
 from evalcore.gates.requests import InvalidRequest, RampRequest, milestones, read
 from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, Verdict, VerdictLevel

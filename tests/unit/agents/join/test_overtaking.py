@@ -19,8 +19,7 @@ from agents.join.step import FetchedBatch, Hold
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
 from schemas.topics import Topics
-from streams.kafka.gaps import Gaps
-from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.start_offsets import Gaps, StartOffsets
 from streams.kafka.transport import in_doubt
 from streams.metrics import Metrics
 from streams.pipeline import Pipeline

@@ -278,3 +278,33 @@ async def test_a_score_that_is_put_again_makes_the_record_fail_of_who_wrote_anot
     await asyncio.gather(*theirs)
     assert [w.value for w in world.scores.log if w.name == "user_signal_thumbs"] == [1.0, 1.0, -1.0, 1.0, -1.0]
     assert world.scores.held == recount([TRACE, UP1, UP1, DOWN2]).scores
+
+
+async def test_a_look_up_that_writes_again_makes_the_record_fail_of_who_wrote_another_before_it() -> None:
+    """A look-up lost to another and writes the reroll's 0 again; its note that it was about to write is taken back.
+    Who wrote 1 meanwhile, and read the turn before that note, must not find the turn as it was."""
+    world = World()
+    world.switch(write=False)
+    await tell(world, [TRACE, UP1], 0)
+    world.switch(write=True)
+    written, recorded = asyncio.Event(), asyncio.Event()
+    theirs: list[asyncio.Task[None]] = []
+
+    async def nothing() -> None: ...
+
+    async def until_we_recorded() -> None:
+        written.set()
+        await recorded.wait()
+
+    async def after_our_second_read() -> None:
+        world.wait(1)
+        Meddled(world, [], [until_we_recorded])
+        theirs.append(asyncio.create_task(tell(world, [REROLL], 1)))
+        await written.wait()
+
+    Meddled(world, [nothing, after_our_second_read], [nothing, lambda: world.revisit("r")])
+    await world.revisit("r")
+    recorded.set()
+    await asyncio.gather(*theirs)
+    assert [w.value for w in world.scores.log if w.name == "user_signal_reroll"] == [0.0, 0.0, 1.0, 0.0, 1.0]
+    right(world, [TRACE, UP1, REROLL])

@@ -14,14 +14,16 @@ import pytest
 from evalcore.gates.overrides import (
     AGREED,
     LOOSER,
+    SKIP,
+    Held,
+    Plan,
     PullRequest,
-    Shift,
     accepted,
     excepted,
+    plan,
     read_block,
     unapproved,
 )
-from evalcore.gates.planning import BLOCK, Plan, plan
 from schemas.judges import Milestone
 from schemas.manifests import LONGEST_OVERRIDE, Override
 from tests.unit.evalcore.registry.registry_disk import built
@@ -43,14 +45,14 @@ def planned(description: str, pull: PullRequest) -> Plan:
     return plan(["prompts/a.xml"], today=TODAY, pull=asked)
 
 
-def refusals(description: str, pull: PullRequest) -> tuple[str, ...]:
+def refusals(description: str, pull: PullRequest) -> list[str]:
     """Why the skip does not hold; nothing where it does."""
     made = planned(description, pull)
-    assert (made.skipped == ()) is bool(made.wrong)
+    assert (made.skipped == []) is bool(made.wrong)
     return made.wrong
 
 
-def shifted(pull: PullRequest) -> tuple[Shift | None, tuple[str, ...]]:
+def shifted(pull: PullRequest) -> Held:
     block = said().replace("eval-skip-justification", "accept-baseline-shift")
     text = block.replace("milestones: [pre_ramp]", "judges: [brevity]")
     return accepted(replace(pull, description=text), REGISTRY, TODAY)
@@ -68,13 +70,13 @@ def test_pc5_5_5_an_override_is_approved_by_the_review_that_the_branch_requires(
     its reviewers are who approved, whomever its author names."""
     for waiting in (PULL, replace(PULL, approvals=())):
         made = planned(said(approved_by="'@friend'"), waiting)
-        assert (made.wrong, made.gates) == ((), tuple(Milestone)), "it waits for the merge"
-        shift, wrong = shifted(waiting)
-        assert shift is not None, wrong
+        assert (made.wrong, made.gates) == ([], tuple(Milestone)), "it waits for the merge"
+        shifts, wrong = shifted(waiting)
+        assert shifts, wrong
     second = replace(APPROVED, by="second", at=later(5))
     made = planned(said(approved_by="'@friend'"), replace(MERGED, approvals=(APPROVED, second)))
-    assert (made.wrong, made.gates) == ((), (Milestone.PRE_MERGE, Milestone.PRE_FULL))
-    assert made.skipped[0].approved_by == "@owner, @second"
+    assert (made.wrong, made.gates) == ([], (Milestone.PRE_MERGE, Milestone.PRE_FULL))
+    assert made.skipped[0]["approved_by"] == "@owner, @second"
 
 
 @pytest.mark.parametrize("base", [PULL, MERGED], ids=["before the merge", "merged"])
@@ -98,20 +100,20 @@ def test_an_author_ticks_no_reviewers_box(base: PullRequest, changes: dict[str, 
     (wrong,) = refusals(said(), pull)
     assert why in wrong
     found, against = shifted(pull)
-    assert found is None
+    assert found == []
     assert why in "; ".join(against)
 
 
 def test_one_reviewer_of_what_stands_is_enough_and_the_others_are_not_named() -> None:
     stale = replace(APPROVED, by="early", commit="0" * 40)
     made = planned(said(), replace(MERGED, approvals=(stale, APPROVED)))
-    assert (made.wrong, made.skipped[0].approved_by) == ((), "@owner")
+    assert (made.wrong, made.skipped[0]["approved_by"]) == ([], "@owner")
 
 
 def test_a_reviewer_may_edit_the_description_after_approving() -> None:
     """The tick is such an edit. One that came before the approval is what was approved, whoever made it."""
-    assert refusals(said(), replace(MERGED, edited_at=later(1), edited_by="Owner")) == ()
-    assert refusals(said(), replace(MERGED, edited_at=later(-1), edited_by="writer")) == ()
+    assert refusals(said(), replace(MERGED, edited_at=later(1), edited_by="Owner")) == []
+    assert refusals(said(), replace(MERGED, edited_at=later(-1), edited_by="writer")) == []
 
 
 EXCEPTION = Override.model_validate(
@@ -147,7 +149,7 @@ def test_a_justification_can_be_read(text: str) -> None:
 
 
 def test_an_override_holds_for_a_quarter_at_most() -> None:
-    assert refusals(said(expires=TODAY + LONGEST_OVERRIDE), PULL) == ()
+    assert refusals(said(expires=TODAY + LONGEST_OVERRIDE), PULL) == []
     for day in (TODAY + LONGEST_OVERRIDE + timedelta(days=1), "2099-01-01", "9999-12-31"):
         (wrong,) = refusals(said(expires=day), PULL)
         assert "92 days at most" in wrong
@@ -161,15 +163,15 @@ def test_a_few_lines_of_aliases_take_no_memory() -> None:
     bomb = "\n".join([*lines, "justification: *j", "expires: *j"])
     tracemalloc.start()
     try:
-        block, wrong = read_block(BLOCK, f"```{BLOCK}\n{bomb}\n```\n\n{TICK}", TODAY, "milestones")
+        block, wrong = read_block(SKIP, f"```{SKIP}\n{bomb}\n```\n\n{TICK}", TODAY, "milestones")
         text = f"```accept-baseline-shift\n{bomb}\n```\n\n{TICK}"
-        shift = accepted(replace(PULL, description=text), REGISTRY, TODAY)
+        shifts, _ = accepted(replace(PULL, description=text), REGISTRY, TODAY)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert block == {}
     assert "aliases are not allowed" in " ".join(wrong)
-    assert shift[0] is None
+    assert shifts == []
     assert most < 5_000_000
 
 

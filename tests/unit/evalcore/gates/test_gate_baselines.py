@@ -114,10 +114,9 @@ def test_a_warning_is_a_run_and_the_file_does_not_grow_without_end() -> None:
 
 
 def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
-    shift, wrong = accepted(replace(PULL, description=filled("[Helpfulness, brevity]")), REGISTRY, TODAY)
-    assert shift is not None
-    assert (shift.judges, shift.approved_by, shift.expires) == (("helpfulness", "brevity"), "@owner", date(2026, 12, 1))
-    assert wrong == ()
+    (shift,), wrong = accepted(replace(PULL, description=filled("[Helpfulness, brevity]")), REGISTRY, TODAY)
+    assert (shift["judges"], shift["approved_by"]) == (("helpfulness", "brevity"), "@owner")
+    assert (shift["expires"], wrong) == (date(2026, 12, 1), [])
 
 
 @pytest.mark.parametrize(
@@ -137,8 +136,8 @@ def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
     ],
 )  # fmt: skip
 def test_a_shift_that_does_not_hold_says_why(text: str, told: str) -> None:
-    shift, wrong = accepted(replace(PULL, description=text), REGISTRY, TODAY)
-    assert shift is None
+    shifts, wrong = accepted(replace(PULL, description=text), REGISTRY, TODAY)
+    assert shifts == []
     assert told in "; ".join(wrong)
 
 
@@ -151,8 +150,8 @@ def test_a_safety_judge_blocks_whatever_is_handed_in() -> None:
 
 @pytest.mark.parametrize("text", ["", "no block", TEMPLATE, TEMPLATE.replace("- [ ]", "- [x]")])
 def test_a_template_left_as_it_is_accepts_nothing_and_is_no_mistake(text: str) -> None:
-    assert accepted(replace(PULL, description=text), REGISTRY, TODAY) == (None, ())
-    assert accepted(None, REGISTRY, TODAY) == (None, ())
+    assert accepted(replace(PULL, description=text), REGISTRY, TODAY) == ([], [])
+    assert accepted(None, REGISTRY, TODAY) == ([], [])
 
 
 @pytest.fixture

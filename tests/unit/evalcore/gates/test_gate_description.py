@@ -7,8 +7,7 @@ from datetime import date
 
 import pytest
 
-from evalcore.gates.overrides import AGREED, Block, Ticked, accepted, seen
-from evalcore.gates.planning import plan
+from evalcore.gates.overrides import AGREED, Block, Ticked, accepted, plan, seen
 from schemas.judges import Milestone
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import built
@@ -26,9 +25,9 @@ TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 def held(text: str) -> tuple[bool, bool]:
     """Whether the shift holds that the text may have, and whether the skip does."""
     pull = replace(PULL, description=text, labels=("eval-skip-pre-ramp",))
-    shift, _ = accepted(pull, REGISTRY, TODAY)
+    shifts, _ = accepted(pull, REGISTRY, TODAY)
     skips = plan(["configs/rules/x.yaml"], today=TODAY, pull=pull).skipped
-    return shift is not None, [one.milestone for one in skips] == [Milestone.PRE_RAMP]
+    return shifts != [], [one["milestone"] for one in skips] == [Milestone.PRE_RAMP]
 
 
 SEEN = [
@@ -91,9 +90,8 @@ BLOCKS = f"{SKIP}\n\n{SHIFT}\n\n"
         f"{BLOCKS[:-5]}\n\n{TICK}\n".replace(SKIP, ""),
     ],
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_what_no_reader_sees_as_an_override_or_a_tick_is_none(text: str, end: str) -> None:
-    assert held(text.replace("\n", end)) == (False, False)
+def test_what_no_reader_sees_as_an_override_or_a_tick_is_none(text: str) -> None:
+    assert held(text) == held(text.replace("\n", "\r\n")) == (False, False)
 
 
 def test_a_tick_is_for_the_overrides_above_it() -> None:
@@ -105,9 +103,8 @@ def test_a_hidden_example_is_no_second_block() -> None:
     example = SHIFT.replace("brevity", "helpfulness")
     text = f"<!-- such as\n{example}\n-->\n\n~~~\n{example}\n~~~\n\n{BLOCKS}{TICK}"
     assert held(text) == (True, True)
-    shift, _ = accepted(replace(PULL, description=text), REGISTRY, TODAY)
-    assert shift is not None
-    assert shift.judges == ("brevity",)
+    (shift,), _ = accepted(replace(PULL, description=text), REGISTRY, TODAY)
+    assert shift["judges"] == ("brevity",)
 
 
 def test_blocks_and_ticks_stand_in_their_order() -> None:

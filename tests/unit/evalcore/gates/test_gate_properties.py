@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,11 +52,11 @@ def test_what_was_scored_lies_within_its_interval_and_that_on_the_scale(answers:
         assert 0.0 <= low <= found.worst <= high <= 1.0
 
 
-@pytest.mark.parametrize("n", range(2, 200))
-def test_a_rate_of_one_ends_its_interval(n: int) -> None:
-    found = aggregate(collect([Scored(1.0)] * n, (0.0, 1.0)), (0.0, 1.0), boolean=True)
-    assert found.ci95 is not None
-    assert found.ci95[1] == 1.0
+def test_a_rate_of_one_ends_its_interval() -> None:
+    for n in range(2, 200):
+        found = aggregate(collect([Scored(1.0)] * n, (0.0, 1.0)), (0.0, 1.0), boolean=True)
+        assert found.ci95 is not None
+        assert found.ci95[1] == 1.0, n
 
 
 @given(ANSWERS)
@@ -128,12 +127,3 @@ def test_a_failed_step_halts_where_the_contract_says(judged: dict[str, Judged], 
     assert (step.action is Action.HALT) == (step.verdict is VerdictLevel.FAIL)
     if step.verdict is VerdictLevel.FAIL:
         assert step.halt_at_percent == (0 if step.deciding.milestone is Milestone.PRE_RAMP else at)
-
-
-def test_pc5_fr2_which_step_fires_which_gate() -> None:
-    ramp, full = Milestone.PRE_RAMP, Milestone.PRE_FULL
-    assert milestones(0, 5) == (ramp,)
-    assert milestones(5, 25) == ()
-    assert milestones(25, 100) == (full,)
-    assert milestones(0, 100) == (ramp, full)
-    assert milestones(0, 0) == milestones(100, 100) == ()

@@ -34,11 +34,12 @@ def gate(milestone: Milestone, score: float) -> GateVerdict:
         ((1, 100), (PRE_FULL,)),
         ((99.9, 100), (PRE_FULL,)),
         ((1, 99.9), ()),
+        ((5, 25), ()),
         ((0, 0), ()),
         ((100, 100), ()),
     ],
 )
-def test_the_first_step_and_the_one_to_everybody_fire_a_gate(
+def test_pc5_fr2_the_first_step_and_the_one_to_everybody_fire_a_gate(
     step: tuple[float, float], fired: tuple[Milestone, ...]
 ) -> None:
     assert milestones(*step) == fired

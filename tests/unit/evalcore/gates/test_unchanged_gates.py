@@ -9,7 +9,7 @@ from tests.unit.evalcore.gates.gate_simulation import EVEN, MIXED, Broken, World
 
 SIZES = [("pre_ramp", 100), ("pre_ramp", 200), ("pre_full", 300), ("pre_full", 600)]
 WORLDS = {"traffic of its categories": (EVEN, False), "N/A elsewhere": (MIXED, True)}
-RUNS, FEW = 300, 20
+RUNS, FEW = 300, 10
 
 
 @pytest.mark.parametrize(("milestone", "size"), SIZES)
@@ -17,8 +17,8 @@ RUNS, FEW = 300, 20
 def test_an_unchanged_agent_is_hardly_ever_blocked(world: str, milestone: str, size: int) -> None:
     """A few runs, which the rule of before fails: it blocked three in four at 100 traces."""
     told, _ = rates(World(*WORLDS[world]), Milestone(milestone), size, FEW)
-    assert told["blocks by chance"] <= 3
-    assert told["warns by chance"] <= 5
+    assert told["blocks by chance"] <= 2
+    assert told["warns by chance"] <= 3
 
 
 @pytest.mark.slow

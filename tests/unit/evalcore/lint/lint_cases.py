@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
-
-import pytest
 
 from evalcore.lint.check import Check
 from evalcore.lint.checks import CHECKS
@@ -46,15 +43,6 @@ class Case:
     today: date = TODAY
 
 
-def params(cases: list[Case]) -> list[Any]:
-    seen: dict[str, int] = {}
-    out = []
-    for case in cases:
-        seen[case.check] = seen.get(case.check, 0) + 1
-        out.append(pytest.param(case, id=f"{case.check}-{seen[case.check]}"))
-    return out
-
-
 def found(check: Check, written: Files, today: date) -> list[Finding]:
     """What one check finds. The files have to be readable, or nothing would be shown by finding nothing."""
     read, findings = parsed_registry(written, today)
@@ -83,5 +71,6 @@ def complaints(case: Case, check: Check) -> list[str]:
     return out
 
 
-def check_case(case: Case) -> None:
-    assert complaints(case, CHECK[case.check]) == []
+def check_cases(cases: list[Case]) -> None:
+    wrong = [(case, complaint) for case in cases for complaint in complaints(case, CHECK[case.check])]
+    assert wrong == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.unit.evalcore.lint.lint_cases import Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import Case, check_cases
 from tests.unit.evalcore.registry.registry_disk import built
 
 FILE = "adjudications.yaml"
@@ -32,6 +30,5 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", params(CASES))
-def test_an_adjudication_is_of_somebodys_judge_and_for_a_time(case: Case) -> None:
-    check_case(case)
+def test_an_adjudication_is_of_somebodys_judge_and_for_a_time() -> None:
+    check_cases(CASES)

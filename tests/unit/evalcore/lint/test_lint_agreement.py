@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import AGREED, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import AGREED, Case, check_cases
 from tests.unit.evalcore.registry.registry_files import parsed_registry
 
 
@@ -76,9 +74,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", params(CASES))
-def test_a_threshold_of_agreement_cites_its_source_and_holds_for_its_days(case: Case) -> None:
-    check_case(case)
+def test_a_threshold_of_agreement_cites_its_source_and_holds_for_its_days() -> None:
+    check_cases(CASES)
 
 
 def test_an_overdue_threshold_is_a_warning_that_stops_no_worker_from_serving() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.unit.evalcore.lint.lint_cases import Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import Case, check_cases
 
 FILE = "canaries.yaml"
 GOOD = 'plain: "Give this a {best}.", closing: "</{tag}></{TAG}> {{output}} {output} {best}"'
@@ -45,6 +43,5 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", params(CASES))
-def test_a_planted_text_is_one_that_can_be_planted(case: Case) -> None:
-    check_case(case)
+def test_a_planted_text_is_one_that_can_be_planted() -> None:
+    check_cases(CASES)

@@ -7,7 +7,7 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import MANIFEST, PICKED, SHOP, TRAVEL, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import MANIFEST, PICKED, SHOP, TRAVEL, Case, check_cases
 from tests.unit.evalcore.registry.registry_files import SELECTION, parsed_registry
 
 TRAVEL_PICKED = SELECTION("travel")
@@ -195,9 +195,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", params(CASES))
-def test_a_vertical_adds_and_reuses_and_never_redefines(case: Case) -> None:
-    check_case(case)
+def test_a_vertical_adds_and_reuses_and_never_redefines() -> None:
+    check_cases(CASES)
 
 
 @pytest.mark.parametrize("broken", ["", "\narchetypes: 7"])

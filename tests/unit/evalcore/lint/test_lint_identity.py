@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.evalcore.lint.lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, Case, check_cases
 from tests.unit.evalcore.registry.registry_files import HELPFULNESS, OWN, parsed_registry
 
 DIMENSION = "dimensions: {{{}: {{description: A part of it.}}}}".format
@@ -125,9 +125,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", params(CASES))
-def test_who_a_judge_is_and_what_its_scores_are_called(case: Case) -> None:
-    check_case(case)
+def test_who_a_judge_is_and_what_its_scores_are_called() -> None:
+    check_cases(CASES)
 
 
 @pytest.mark.parametrize("sign", ["\\e", "\\x7f", "\\u0085", "\\u200f", "\\u2028", "\\u202e", "\\u2066"])

@@ -25,18 +25,6 @@ QUALITY, SAFETY = Classification.QUALITY, Classification.SAFETY_REFUSAL
 TODAY = date(2026, 11, 21)
 
 
-def test_the_milestones_own_value_holds_at_the_milestone_and_the_single_one_elsewhere() -> None:
-    """PC5 AC-5: both `thresholds.<judge_id>` and `thresholds.<judge_id>.pre_full`, in the manifest's two spellings."""
-    for thresholds in (
-        "{helpfulness: 4, helpfulness.pre_full: 4.5}",
-        "{helpfulness: {default: 4, pre_full: 4.5}}",
-    ):
-        registry = built({MANIFEST: f"{{thresholds: {thresholds}}}", CENTRAL: "{threshold: null}"})
-        assert registry.threshold("helpfulness", "pre_full") == 4.5
-        assert registry.threshold("helpfulness", "pre_ramp") == registry.threshold("helpfulness", "pre_merge") == 4
-        assert registry.threshold("helpfulness") == 4
-
-
 def test_the_manifest_of_the_specification_is_read_as_it_says() -> None:
     """PC5 §5.3: single, per milestone, BOOLEAN."""
     thresholds = "{brevity: 4, helpfulness: {pre_merge: 4, pre_ramp: 3, pre_full: 4}, honesty: true}"

@@ -10,10 +10,9 @@ import httpx
 import pytest
 from aiohttp import web
 
-from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong, bounded
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
-from evalcore.scoring.http_client import HttpClient
+from evalcore.scoring.http_client import LONGEST_ANSWER, HttpClient, TooLong, bounded
 from streams.gates.candidate import CandidateClient
 from tests.unit.evalcore.scoring.scoring_rig import asked
 

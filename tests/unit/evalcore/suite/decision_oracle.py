@@ -48,7 +48,7 @@ def slice_words(one: Decided) -> dict[str, str]:
     adjusted = holm({name: exact_p(these) for name, these in counts.items()})
     return {
         name: "worse"
-        if p < 0.04 or least(counts[name])
+        if p < 0.025 or least(counts[name])
         else "worse, not confirmed" if p < 0.15 else "holds"
         for name, p in adjusted.items()
     }  # fmt: skip

@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 from evalcore.suite.confirm import FRESH, suspicion
+from evalcore.suite.gates import SURE_OF_ABSENT
 from evalcore.suite.pairing import Pair, Side
+from evalcore.suite.words import SURE, SURE_OF_FRESH
 from tests.unit.evalcore.suite import decision_oracle as oracle
 from tests.unit.evalcore.suite.simulated_agents import BINARY, CONTINUOUS, Agent, Kind, decided, main_of
 from tests.unit.evalcore.suite.whole_decisions import (
@@ -27,9 +29,6 @@ from tests.unit.evalcore.suite.whole_decisions import (
 )
 
 BLOCKED, WARNED = 0.07, 0.12
-CONTINUOUS_TOO = (0.10, 0.12)
-"""Of continuous scores more are blocked: their p is as fine as can be, so that all of the 4 % of slices and the 5 % of
-cases comes to pass beside the headline's 2.5 %."""
 RUNS = 300
 MOST_UNSEEN = {("3 of 20", True): 1 / 7, ("-0.1 in 100", True): 1 / 5}
 """By what is planted and whether the agent is flaky; of all else one in ten."""
@@ -42,15 +41,30 @@ def most(of: int, rate: float) -> int:
     return int(stats.binom.ppf(0.99, of, rate))
 
 
-def seldom(rates: Rates, scores: str = BINARY) -> None:
-    blocked, warned = (BLOCKED, WARNED) if scores != CONTINUOUS else CONTINUOUS_TOO
-    assert rates.blocked <= most(rates.of, blocked), rates
-    assert rates.warned <= most(rates.of, warned), rates
+def seldom(rates: Rates) -> None:
+    assert rates.blocked <= most(rates.of, BLOCKED), rates
+    assert rates.warned <= most(rates.of, WARNED), rates
+
+
+def test_all_that_blocks_by_chance_adds_up_to_what_is_allowed() -> None:
+    rng = np.random.default_rng(6)
+    baseline, blocked = rng.normal(size=50_000), np.zeros(50_000)
+    for _ in range(30):
+        candidate = rng.normal(size=50_000)
+        blocked = stats.norm.cdf((candidate - baseline) / np.sqrt(2)) < SURE / 2
+        baseline = np.where(blocked, baseline, candidate)
+    assert blocked.mean() == pytest.approx(0.033, abs=0.003), "a baseline that passed is a lucky one"
+    assert blocked.mean() + SURE_OF_FRESH + SURE_OF_ABSENT <= BLOCKED
 
 
 @AGENTS
-def test_few_candidates_that_are_no_worse_are_blocked_or_warned_of(flaky: bool) -> None:
-    seldom(unchanged(Cell("50 in 8", Kind(flaky=flaky)), 50))
+@pytest.mark.parametrize("scores", [BINARY, CONTINUOUS])
+def test_few_candidates_that_are_no_worse_are_blocked_or_warned_of(scores: str, flaky: bool) -> None:
+    seldom(unchanged(Cell("50 in 8", Kind(scores, flaky)), 50))
+
+
+@AGENTS
+def test_few_of_400_cases_that_are_others_and_no_worse_are_blocked_or_warned_of(flaky: bool) -> None:
     seldom(unchanged(Cell("400 in 20", Kind(flaky=flaky, missing=0.2, texts=True)), 10))
 
 
@@ -133,7 +147,7 @@ def test_the_grid_has_all_that_differs_between_suites() -> None:
 def test_few_of_300_candidates_that_are_no_worse_are_blocked_or_warned_of(cell: Cell) -> None:
     rates = unchanged(cell, RUNS)
     print(f"{cell}: {rates}")
-    seldom(rates, cell.kind.scores)
+    seldom(rates)
 
 
 @AGENTS

@@ -197,18 +197,19 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad.kind}-{bad.field}-{bad.new[:40]!r}")
-def test_pc5_ac6_a_malformed_field_is_told_with_its_place_the_clause_and_the_fix(bad: Bad) -> None:
-    raw, line = edited(bad.kind, bad.old, bad.new)
-    findings = findings_of(bad.kind, raw)
-    for finding in findings:
-        assert_well_told(finding, raw.count(b"\n") + 1)
-    told = [one for one in findings if (one.check, one.field) == (bad.check, bad.field)]
-    assert len(told) == 1, [str(finding) for finding in findings]
-    assert told[0].severity is Severity.ERROR
-    assert bad.words in f"{told[0].message} {told[0].fix}", str(told[0])
-    if bad.below is not None:
-        assert told[0].line == line + bad.below, str(told[0])
+@pytest.mark.parametrize("kind", NAMES)
+def test_pc5_ac6_a_malformed_field_is_told_with_its_place_the_clause_and_the_fix(kind: str) -> None:
+    for bad in [bad for bad in BAD if bad.kind == kind]:
+        raw, line = edited(bad.kind, bad.old, bad.new)
+        findings = findings_of(bad.kind, raw)
+        for finding in findings:
+            assert_well_told(finding, raw.count(b"\n") + 1)
+        told = [one for one in findings if (one.check, one.field) == (bad.check, bad.field)]
+        assert len(told) == 1, (bad, [str(finding) for finding in findings])
+        assert told[0].severity is Severity.ERROR, bad
+        assert bad.words in f"{told[0].message} {told[0].fix}", bad
+        if bad.below is not None:
+            assert told[0].line == line + bad.below, bad
 
 
 def test_the_table_has_files_of_every_kind() -> None:

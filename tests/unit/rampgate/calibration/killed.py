@@ -77,7 +77,7 @@ def _run(when: str, number: int, words: list[str]) -> None:
     with (
         patch.object(Path, "replace", counted),
         patch.object(OpikClient, "send", sent),
-        patch("rampgate.calibration.opik_turns.Producer", lambda access: Silent()),
+        patch("rampgate.wiring.Producer", lambda access: Silent()),
         patch.object(sys, "argv", ["rampgate", *words]),
     ):
         main()

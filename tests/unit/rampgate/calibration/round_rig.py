@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from evalcore.registry.disk import today
-from tests.root import ROOT
+from tests.fork_server import ran
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, jsonl
 
@@ -79,10 +76,6 @@ def agreeing(row: Row, person: str) -> int:
 
 def killed(words: list[str], folder: Path, step: str = "write") -> str:
     """What the command said on stderr that was killed again and again in that folder until the step was done."""
-    program = (sys.executable, "-m", "tests.unit.rampgate.calibration.killed")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*program, step, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
+    done = ran(step, *words, module="tests.unit.rampgate.calibration.killed", folder=folder, seconds=900)
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -14,7 +14,8 @@ from jsonschema import Draft202012Validator
 
 from evalcore.registry.disk import today
 from evalcore.validation import validate_root
-from rampgate.calibration.cycle import Options, calibrate_vertical
+from rampgate.calibration.cycle import calibrate_vertical
+from rampgate.calibration.steps.given import Options
 from rampgate.command import Context
 from rampgate.local.model.server import Running
 from tests.root import ROOT as REPOSITORY

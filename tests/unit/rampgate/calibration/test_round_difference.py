@@ -1,21 +1,13 @@
-"""`rampgate calibrate diff`: what changed between two rounds of a vertical, as the later one's report has it."""
+"""PF-9 §5.3: what changed between two rounds of a vertical, as the later one's report has it."""
 
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from rampgate.calibration.folder import folder_of
 from rampgate.calibration.report import REPORT, report_files
 from schemas.calibration_cycle import AgainstPeople, Cycle, NewDriftLimit, NewFloor, RatedAlike, State, Step, StepDone
 from schemas.checks.agreement import AgreementSource, Level
-from tests.unit.rampgate.calibration.round_rig import vertical
-from tests.unit.rampgate.checks.score_commands import alone, ran
-
-OF = ("calibrate", "diff", "r1", "r2", "--vertical", "shop")
 
 
 def cycle(name: str, **judges: dict[str, Any]) -> Cycle:
@@ -58,77 +50,15 @@ THEN = cycle("r1", tone=TONE, brevity=TONE)
 NOW = cycle("r2", tone={**TONE, "alpha": 0.8, "pearson": -0.4, "version": "v2", "proposed": False}, depth=TONE)
 
 
-@pytest.fixture
-def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = vertical(tmp_path)
-    alone(tmp_path, monkeypatch)
-    for one in (THEN, NOW):
-        folder_of(root, "shop", one.round).save(one)
-    return root
-
-
-def test_pf9_5_3_what_changed_between_two_rounds_is_told(
-    configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, found, _ = ran(capsys, monkeypatch, *OF, "--configs", str(configs), "--json")
-    assert (code, found["judges_added"], found["judges_removed"]) == (0, ["depth"], ["brevity"])
-    of_tone = {one["what"]: (one["then"], one["now"]) for one in found["changes"] if one["of"].endswith("tone")}
-    assert of_tone == {
-        "Alpha": (0.7, 0.8), "Pearson with people": (0.5, -0.4), "Inverted": ("no", "yes"), "Floor": (3.0, None),
-        "Version": ("v1", "v2"),
-    }  # fmt: skip
-    assert next(one["difference"] for one in found["changes"] if one["what"] == "Alpha") == pytest.approx(0.1)
-    assert found["same"] == 2, "the cut and the limit of drift of tone, which both rounds have"
-
-
-def test_a_terminal_shows_what_changed_and_counts_the_rest(
-    configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    code, found, _ = ran(capsys, monkeypatch, *OF, "--configs", str(configs))
-    assert code == 0
-    words = [line.split() for line in found["text"].splitlines()]
-    assert ["Alpha", "returns,", "tone", "0.7", "0.8", "0.1"] in words
-    assert ["Inverted", "tone", "no", "yes"] in words
-    assert "brevity: no longer in the round" in found["text"]
-    assert "2 as they were" in found["text"]
-
-
-def test_the_report_of_a_round_tells_the_same_changes(
-    configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = ran(capsys, monkeypatch, *OF, "--configs", str(configs), "--json")[1]
+def test_pf9_5_3_a_rounds_report_has_what_changed_since_the_one_before() -> None:
     text = report_files(NOW, THEN)[REPORT]
-    rows = {(cells[1].strip(), cells[2].strip()) for row in text.splitlines() if len(cells := row.split("|")) == 7}
-    assert {(one["what"], one["of"]) for one in found["changes"]} <= rows
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.count("|") == 6]
+    of_tone = {what: (then, now, by) for what, of, then, now, by in rows if of.endswith("tone")}
+    assert of_tone == {
+        "Alpha": ("0.7", "0.8", "0.1"), "Pearson with people": ("0.5", "-0.4", "-0.9"), "Inverted": ("no", "yes", ""),
+        "Acceptable from": ("4", "4", "0"), "Floor": ("3", "", ""), "Version": ("v1", "v2", ""),
+        "Limit of drift": ("0.1", "0.1", "0"),
+    }  # fmt: skip
     assert "depth: new in this round" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("r1", "r9"), "r9: no such round; there are: r1, r2"),
-        (("r1", "../r2"), "is no name"),
-    ],
-)
-def test_a_round_that_is_not_there_is_refused_with_those_that_are(
-    words: tuple[str, str],
-    said: str,
-    configs: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = ("calibrate", "diff", *words, "--vertical", "shop", "--configs", str(configs))
-    code, _, error = ran(capsys, monkeypatch, *own)
-    assert code == 2
-    assert said in " ".join(error.split())
-
-
-def test_a_round_without_its_report_is_refused_with_the_command_that_goes_on(
-    configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder_of(configs, "shop", "r2").save(NOW.model_copy(update={"steps": {}}))
-    code, _, error = ran(capsys, monkeypatch, *OF, "--configs", str(configs))
-    assert code == 2
-    assert "`rampgate calibrate jade --vertical shop --round r2`" in " ".join(error.split())
-    assert ran(capsys, monkeypatch, *OF[:-1], "nobody", "--configs", str(configs))[0] == 2
+    assert "brevity: no longer in the round" in text
+    assert "Since r1" not in report_files(NOW)[REPORT]

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ import pytest
 from rampgate.cli import main
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
+from tests.action_program import programs
+from tests.fork_server import Forked, ran
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl, local_model
@@ -186,7 +187,7 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     folder = root.parent
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "check_drift", folder / ".ci")
-    (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    programs(folder)
 
     def script(*words: str) -> subprocess.CompletedProcess[str]:
         settings = {**os.environ, "DRIFT_SEED": "words", "GITHUB_STEP_SUMMARY": str(folder / "summary")}
@@ -233,11 +234,12 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
 def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue 13: long work resumes. What was answered stands beside the baseline; the baseline is the same bytes as of a
     run that nobody killed."""
-    words = [sys.executable, "-m", "rampgate", "check", "drift", *MADE, "--capture", "2", "--json"]
+    words = ["check", "drift", *MADE, "--capture", "2", "--json"]
     with local_model(Behaviour(latency_seconds=0.02)) as slow:
         monkeypatch.setenv("RAMPGATE_MODEL_URL", slow.url)
         monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "2")
-        began = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with Path(os.devnull).open("wb") as nowhere:
+            began = Forked(words, os.environ, nowhere, nowhere)
         try:
             until(lambda: sum(len(kept(file)) for file in root.glob(".drift-baseline*")) > 30)
         finally:
@@ -247,7 +249,8 @@ def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, mon
         (file,) = root.glob(".drift-baseline*")
         answered, before = len(kept(file)), calls(slow)
         monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "20")
-        done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)
+        done = ran(*words)
+        assert done.returncode == 0, done.stderr
         assert calls(slow) - before == 2 * 4 * 100 - answered
         assert f"goes on with {answered} answers" in done.stderr
         assert "drift: 800 of 800 questions" in done.stderr
@@ -256,7 +259,7 @@ def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, mon
         whole = (root / "drift-baseline.jsonl").read_bytes()
         (root / "drift-baseline.jsonl").unlink()
         before = calls(slow)
-        subprocess.run(words, capture_output=True, timeout=300, check=True)
+        assert ran(*words).returncode == 0
         assert calls(slow) - before == 2 * 4 * 100, "the next run reaches the model"
         assert (root / "drift-baseline.jsonl").read_bytes() == whole
 

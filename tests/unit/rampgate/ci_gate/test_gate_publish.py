@@ -141,7 +141,7 @@ async def test_what_is_sent_is_the_verdict_under_its_agent(monkeypatch: pytest.M
         async def close(self) -> None:
             told.append("closed")
 
-    monkeypatch.setattr(subject, "Producer", Producer)
+    monkeypatch.setattr("rampgate.wiring.Producer", Producer)
     made = of_pull_request(
         "shop-agent",
         "abc",
@@ -171,7 +171,7 @@ async def test_without_its_scores_a_verdict_is_not_sent(monkeypatch: pytest.Monk
 
         async def close(self) -> None: ...
 
-    monkeypatch.setattr(subject, "Producer", Producer)
+    monkeypatch.setattr("rampgate.wiring.Producer", Producer)
     moment = Moment("2026-11-21T12:00:00.000+00:00", 1.0)
     made = of_pull_request(
         "a", "v", GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE), moment, request_id="gate-run-1"

@@ -61,4 +61,4 @@ def test_a_broken_dataset_names_the_line(rig: Rig) -> None:
 
 def test_a_registry_with_an_error_is_bad_input(rig: Rig) -> None:
     rig.registry({"rules/brevity.yaml": "{floor: 9}"})
-    assert "manifest validate" in refused("--dataset", rig.dataset, "--outputs", rig.outputs)
+    assert "rules validate" in refused("--dataset", rig.dataset, "--outputs", rig.outputs)

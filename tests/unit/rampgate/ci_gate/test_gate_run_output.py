@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rampgate.local.model.behaviour import Behaviour
+from tests import fork_server
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, ran
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, Rig, answer, jsonl, local_model
-
-RAMPGATE = [sys.executable, "-m", "rampgate"]
 
 
 @pytest.fixture
@@ -69,10 +66,8 @@ def test_the_table_tells_each_judge_and_why(rig: Rig) -> None:
 def test_nothing_but_the_document_is_on_stdout(rig: Rig) -> None:
     """contracts §5; with a model whose answers are no scores, so that calls are repeated and logged."""
     with local_model(Behaviour(wrong="prose")) as model:
-        done = subprocess.run(
-            [*RAMPGATE, "gate", "run", "--dataset", rig.dataset, "--outputs", rig.outputs, "--json"],
-            env={**os.environ, **rig.environment, "RAMPGATE_MODEL_URL": model.url}, capture_output=True, timeout=60,
-            check=False,
-        )  # fmt: skip
+        environment = {**os.environ, **rig.environment, "RAMPGATE_MODEL_URL": model.url}
+        words = ("gate", "run", "--dataset", rig.dataset, "--outputs", rig.outputs, "--json")
+        done = fork_server.ran(*words, environment=environment)
     assert done.returncode == 1, done.stderr
     assert codes(json.loads(done.stdout)) >= {"judge_unavailable"}, "whatever else the day it runs on adds"

@@ -12,8 +12,7 @@ import pytest
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
-from evalcore.scoring.http_client import HttpClient
-from rampgate.ci_gate.github import GitHub
+from rampgate.ci_gate.github import read_pull_request
 from rampgate.console import Failure
 from rampgate.overrides import looked_up
 from rampgate.settings import SettingsError
@@ -29,11 +28,7 @@ def host() -> Iterator[FakeGitHub]:
 
 
 def read(host: FakeGitHub, key: str | None = "made-up") -> PullRequest:
-    async def asking() -> PullRequest:
-        async with HttpClient(1, 20) as client:
-            return await GitHub(client, host.url, key, Retry(0.01, 0.01, tries=3)).read("example/agents", 12)
-
-    return asyncio.run(asking())
+    return asyncio.run(read_pull_request(host.url, key, "example/agents", 12, Retry(0.01, 0.01, tries=3)))
 
 
 def test_the_recorded_answer_says_who_approved_which_commit(host: FakeGitHub) -> None:

@@ -8,7 +8,6 @@ COMMANDS = {
     "check inversion": ("check", "inversion"),
     "calibrate production": ("calibrate", "production", "scores.jsonl"),
     "calibrate jade": ("calibrate", "jade"),
-    "calibrate diff": ("calibrate", "diff", "one", "two"),
     "export": ("export", "--where", "feedback_scores.user_signal_thumbs < 0"),
     "rules list": ("rules", "list"),
     "rules sync": ("rules", "sync", "--dry-run"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rampgate.export.writing import to_file
-from tests.root import ROOT
+from tests.fork_server import ran
 
 
 @pytest.mark.parametrize("what", ["turns", "pairs"])
@@ -19,8 +17,7 @@ def test_pf9_ac12_an_export_on_a_full_disk_ends_with_an_error_and_goes_on_where_
     what: str, tmp_path: Path
 ) -> None:
     """Wherever the disk is full: no line without a record, none doubled or missing, and the same bytes in the end."""
-    program = [sys.executable, "-m", "tests.unit.rampgate.export.full_disk", what, str(tmp_path)]
-    told = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    told = ran(what, tmp_path, module="tests.unit.rampgate.export.full_disk")
     assert told.returncode == 0, told.stderr
     *runs, whole = [json.loads(line) for line in told.stdout.splitlines()]
     assert (whole["said"], whole["full"]["final"]) == ("", True)
@@ -44,8 +41,7 @@ def test_pf9_ac12_an_export_killed_at_any_step_ends_with_the_same_lines_and_reco
     what: str, tmp_path: Path
 ) -> None:
     """No line is doubled or missing; at no time is there one without a record; of each page the last record counts."""
-    program = [sys.executable, "-m", "tests.unit.rampgate.export.killed", what, str(tmp_path)]
-    told = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    told = ran(what, tmp_path, module="tests.unit.rampgate.export.killed")
     assert told.returncode == 0, told.stderr
     not_killed, *runs = [json.loads(line) for line in told.stdout.splitlines()]
     assert not_killed["code"] == 0

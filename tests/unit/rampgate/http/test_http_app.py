@@ -76,6 +76,7 @@ async def test_the_page_shows_text_from_outside_as_text(client: Any, world: Worl
     assert NASTY not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Refresh"] == "15"
     assert not any(mark in page for mark in ("<script", "http://", "https://", "src=", "@import", "url("))
 
 

@@ -45,5 +45,5 @@ def test_a_verdicts_table_shows_the_smallest_fall_that_is_found_and_how_often_a_
     console = Console(width=200, record=True, file=StringIO())
     console.print(shown(CANDIDATES[0], verdict))
     said = [" ".join(line.strip("│ ").split()) for line in console.export_text().splitlines()]
-    assert "measured 0.00801 (80 % power) 99.64%" in said
-    assert "unknown – –" in said
+    assert "measured 0.00801 99.64%" in said
+    assert "unknown" in said

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.console import Failure
 from schemas.publish.contracts import schema
-from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until, vanished
+from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until
 
 SEED = {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
 TOKEN = "s3cret"
@@ -133,39 +133,12 @@ def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restore
     assert (as_json.exit_code, json.loads(as_json.stdout)["outcome"]) == (1, "refused")
 
 
-def test_files_that_vanish_do_not_switch_off_the_judges(restored: Served) -> None:
-    """A volume that is gone is no registry without safety judges."""
-    before = restored.ask(ASKED)[1]
-    for empty in (False, True):
-        with vanished(restored.folder):
-            if empty:
-                (restored.folder / "configs").mkdir()
-            assert restored.ask("/refresh", "POST")[0] == 422
-            assert restored.ask(ASKED)[1] == before
-
-
 def test_sighup_reads_the_files_again(restored: Served) -> None:
     restored.edit("pre_ramp: 3.2", "pre_ramp: 4.4")
     restored.process.send_signal(signal.SIGHUP)
     until(lambda: restored.thresholds()["pre_ramp"] == 4.4, "the new threshold after SIGHUP")
     assert restored.process.poll() is None
     assert [line["why"] for line in restored.log if line["event"] == "registry_loaded"][-1] == "signal"
-
-
-@pytest.mark.parametrize(
-    ("query", "status", "error", "said"),
-    [
-        ("vertical=receipts", 400, "bad_request", "category: give one"),
-        ("vertical=reciepts&category=receipt_scan", 404, "unknown_vertical", "did you mean receipts"),
-        ("vertical=receipts&category=receipt_scn", 404, "unknown_category", "did you mean receipt_scan"),
-    ],
-)
-def test_what_cannot_be_answered_says_what_could_be(
-    served: Served, query: str, status: int, error: str, said: str
-) -> None:
-    found, document = served.ask(f"/eval-config?{query}")
-    assert (found, document["error"]) == (status, error)
-    assert said in document["message"]
 
 
 def test_time_alone_brings_a_new_version_and_nobody_without_the_token(tmp_path: Path) -> None:

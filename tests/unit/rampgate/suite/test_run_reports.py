@@ -36,6 +36,20 @@ def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], s
     return page, markdown, found, done.stderr
 
 
+def test_a_plan_and_a_file_of_answers_have_reports_too(folder: Path) -> None:
+    path, report = written(folder, CASES, agent=DEAR), folder / "r.md"
+    asked = ["suite", "run", str(path), "--report", str(report)]
+    assert CliRunner().invoke(app, [*asked, "--plan"]).exit_code == 0
+    plan = report.read_text()
+    assert "| answers | 24 | 0 |" in plan
+    assert "cost: about" in plan
+    assert CliRunner().invoke(app, [*asked, "--generate", str(folder / "a.jsonl"), "--max-cost", "2"]).exit_code == 1
+    answers = report.read_text().removeprefix(plan)
+    assert "incomplete, which is no pass" in answers
+    assert "answers are left, and the next run resumes with them" in answers
+    assert "a.jsonl: sha256" in answers
+
+
 @pytest.mark.parametrize("with_baseline", [False, True])
 def test_an_incomplete_run_is_no_pass_in_any_report(folder: Path, with_baseline: bool) -> None:
     path = written(folder, CASES, agent=DEAR)

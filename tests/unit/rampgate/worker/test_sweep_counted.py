@@ -10,7 +10,7 @@ from agents.newcomers import Newcomers
 from rampgate.worker.sweep import make_sweep
 from schemas.outcomes import Kind
 from streams.metrics import Metrics
-from streams.sweep.log import start
+from streams.sweep.log import SegmentPlace
 from streams.sweep.sweep import Sweep
 from tests.unit.agents.builders import found_trace, trace
 from tests.unit.agents.join.world import World
@@ -47,7 +47,7 @@ async def test_scores_that_a_sweep_writes_are_in_its_metrics() -> None:
 
     await world.tell(Kind.TRACE, trace("r-a"))
     sweep = sweep_of(world, metrics, Table([[["a", "b"]]]))
-    await sweep.scan(0, 1, start())
+    await sweep.scan(0, 1, SegmentPlace())
     assert (written("thumbs"), written("reroll")) == (1, 1)
     world.traces.known["r-b"] = found_trace("r-b")
     await sweep.finish_waiting()
@@ -59,8 +59,8 @@ async def test_pf9_fr11_a_swept_thumb_without_a_trace_counts_under_its_items_ver
     world = World()
     world.ports = replace(world.ports, newcomers=Newcomers((), most=1))
     sweep = sweep_of(world, Metrics(), Table([[["a"]]]))
-    await sweep.scan(0, 1, start())
+    await sweep.scan(0, 1, SegmentPlace())
     assert world.coverage() == {("shopping", "missing_trace"): 1}
     another = sweep_of(world, Metrics(), Table([[["b"]]], vertical="v" * 300))
-    await another.scan(0, 1, start())
+    await another.scan(0, 1, SegmentPlace())
     assert world.coverage() == {("shopping", "missing_trace"): 1, ("unregistered", "missing_trace"): 1}

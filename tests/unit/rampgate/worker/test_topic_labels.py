@@ -16,6 +16,7 @@ from rampgate.wiring import Parts, make_parts
 from rampgate.worker.gates import Gates
 from rampgate.worker.operators import user_weeks
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from streams.alerts.notifiers import Slack
 from streams.alerts.user_weeks import Seen
 from tests.root import ROOT
 
@@ -62,8 +63,8 @@ async def test_made_up_names_on_the_topic_of_weeks_make_no_series(parts: Parts) 
     registry = reloading.loaded()
     assert registry is not None
     ours, vertical = next(judge.id for judge in registry.all()), sorted(parts.verticals)[0]
-    weeks = user_weeks(parts, notifier, None, lambda: False)
-    weeks._observe(Seen({(f"stranger_{n}", "a stranger's"): 2 for n in range(9)} | {(ours, vertical): 2}, behind=False))
+    weeks = user_weeks(parts, Slack(notifier, None), lambda: False)
+    weeks.observe(Seen({(f"stranger_{n}", "a stranger's"): 2 for n in range(9)} | {(ours, vertical): 2}, behind=False))
     assert series(parts) == []
     shown = f'rampgate_judge_weeks_against_users{{judge_id="{ours}",vertical="{vertical}"}} 2.0'
     assert shown in parts.metrics.exposition().decode()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from rampgate.cli import app
+from tests.fork_server import Forked
 from tests.root import ROOT
 
 ASKED = "/eval-config?vertical=receipts&category=receipt_scan"
@@ -32,7 +31,7 @@ class Served:
         self.folder, self.token = folder, token
         self.http = httpx.Client(timeout=15, trust_env=False)
         self.url = ""
-        self.process: subprocess.Popen[str]
+        self.process: Forked
 
     @property
     def log(self) -> list[dict[str, Any]]:
@@ -46,10 +45,8 @@ class Served:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
         token = {"RAMPGATE_TOKEN": self.token} if self.token is not None else {}
         given = {**inherited, **away, **token, **settings, "RAMPGATE_HTTP": "127.0.0.1:0"}
-        with (self.folder / "log").open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "rampgate", "worker"], env=given, cwd=self.folder, stderr=log, text=True
-            )
+        with (self.folder / "log").open("wb") as log:
+            self.process = Forked(["worker"], given, log, log, folder=self.folder)
         until(lambda: any(line["event"] == "http_listening" for line in self.log), "a worker that listens")
         self.url = next(line["url"] for line in self.log if line["event"] == "http_listening")
         until(lambda: self.registry["ok"], "a look at the registry")
@@ -107,22 +104,6 @@ def copied(folder: Path) -> Path:
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name)
     return folder
-
-
-@contextmanager
-def vanished(folder: Path) -> Iterator[None]:
-    """Its files lie elsewhere meanwhile. They are back in any case: the next test reads them too."""
-    away = folder / "away"
-    away.mkdir()
-    for name in FOLDERS:
-        (folder / name).rename(away / name)
-    try:
-        yield
-    finally:
-        for name in FOLDERS:
-            shutil.rmtree(folder / name, ignore_errors=True)
-            (away / name).rename(folder / name)
-        away.rmdir()
 
 
 def until(held: Callable[[], bool], what: str, seconds: float = 60.0) -> None:

@@ -16,7 +16,7 @@ from evalcore.gates.verdict import Moment, as_json, of_gates, of_pull_request, r
 from evalcore.scoring.http_client import HttpClient
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Verdict, VerdictLevel
-from streams.alerts.notifiers import Address
+from streams.alerts.notifiers import Address, Slack
 from streams.alerts.operator_news import OperatorNews
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.agents.builders import DAY, NOW, Rec
@@ -84,7 +84,7 @@ def test_each_line_of_a_message_is_ours_whatever_the_names_hold() -> None:
 
 async def test_a_record_that_is_no_verdict_is_not_quoted_in_the_log(server: Server, client: HttpClient) -> None:
     store = MemoryStore(ManualClock())
-    told = OperatorNews(store, ManualClock(), notifier(client), Address(server.url), DAY, lambda verdict: None)
+    told = OperatorNews(store, ManualClock(), Slack(notifier(client), Address(server.url)), DAY, lambda verdict: None)
     values = (b"canary", b'{"request_id": "canary", "verdict": "canary"}', b'{"canary": {"canary": 1}}', b"[1]")
     with capture_logs() as logs:
         assert not await told([Rec(value) for value in values])
@@ -116,7 +116,7 @@ class Rig:
         """Which of them are to come again. A new process each time: it remembers nothing."""
         address = Address(self.server.url + "/slack") if self.slack else None
         count = self.counted.append
-        handler = OperatorNews(self.store, self.clock, notifier(self.client), address, DAY, count)
+        handler = OperatorNews(self.store, self.clock, Slack(notifier(self.client), address), DAY, count)
         values = [one if isinstance(one, bytes) else json.dumps(as_json(one)).encode() for one in verdicts]
         return [record.offset for record in await handler([Rec(value, offset=n) for n, value in enumerate(values)])]
 
@@ -163,7 +163,7 @@ async def test_one_error_line_has_all_of_it_whether_slack_is_configured_or_not(r
         await rig.hand_in(failed(experiment_id="exp-9"))
     (line,) = (line for line in logs if line["event"] == "gate_failed")
     assert line["log_level"] == "error"
-    assert (line["told"] == "slack") is slack
+    assert (line["told"] == "Slack") is slack
     assert (line["experiment_id"], line["milestone"], line["halt_at_percent"]) == ("exp-9", "pre_ramp", 0.0)
     assert line["failing_judges"] == ["jailbreaking"]
     assert line["reasons"] == [f"floor_breach: {BREACH.message}"]

@@ -14,7 +14,7 @@ import pytest
 from evalcore.scoring.http_client import HttpClient
 from evalcore.triage import closed, opened, overdue, taken
 from schemas.checks.triage import TriageDecision, TriageItem, TriageStep
-from streams.alerts.notifiers import Address
+from streams.alerts.notifiers import Address, Slack
 from streams.alerts.triage_reminders import TriageReminders
 from tests.memory_ports import ManualClock
 from tests.unit.evalcore.gates.regression_cases import NOW, bad, only, seen
@@ -54,7 +54,7 @@ class Rig:
         self.clock.ms = round(at.timestamp() * 1000)
         address = Address(self.server.url + "/slack") if slack else None
         items: Any = self.items
-        await TriageReminders(items, self.clock, self.made, address, 1.0, self.observe).once()
+        await TriageReminders(items, self.clock, Slack(self.made, address), 1.0, self.observe).once()
 
     def observe(self, items: Collection[TriageItem], late: Collection[TriageItem]) -> None:
         self.seen.append((len(items), len(late)))
@@ -133,7 +133,7 @@ async def test_a_defect_at_one_look_does_not_end_the_looks(rig: Rig, monkeypatch
 
     monkeypatch.setattr(rig.items, "items", items)
     held: Any = rig.items
-    task = asyncio.create_task(TriageReminders(held, rig.clock, rig.made, None, 0.0).run())
+    task = asyncio.create_task(TriageReminders(held, rig.clock, Slack(rig.made, None), 0.0).run())
     again = asyncio.create_task(looked_again.wait())
     try:
         await asyncio.wait([task, again], timeout=5, return_when=asyncio.FIRST_COMPLETED)

@@ -17,7 +17,7 @@ from evalcore.inversion.users import UserSignal, UserTurn, Week
 from evalcore.scoring.http_client import HttpClient
 from schemas.checks.user_week import UserWeek
 from streams.alerts import user_weeks
-from streams.alerts.notifiers import Address
+from streams.alerts.notifiers import Address, Slack
 from streams.alerts.user_weeks import Seen, UserWeeks
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.streams.alerts.notifier_rig import Server, notifier
@@ -101,9 +101,9 @@ class World:
         """One that remembers nothing."""
         topic: Any = self.topic
         address = Address(self.server.url + "/slack") if slack else None
-        told = notifier(self.client)
+        told = Slack(notifier(self.client), address)
         return UserWeeks(
-            topic, self.store, self.clock, verticals or ("receipts",), self.read, told, address,
+            topic, self.store, self.clock, verticals or ("receipts",), self.read, told,
             late=LATE, every=0.01, observe=self.seen.append, **options,
         )  # fmt: skip
 

@@ -48,7 +48,7 @@ async def test_one_empty_page_is_not_the_end_of_what_there_is(monkeypatch: pytes
     async def watched(iterator: str) -> tuple[list[Any], str | None]:
         seen.append(ours.at_tip)
         if len(seen) == 6:
-            ours._stopping.set()
+            ours.stopping.set()
         return await read(iterator)
 
     monkeypatch.setattr(stream, "records", watched)

@@ -12,9 +12,8 @@ from streams.dynamodb.shards import (
     Shard,
     decode_place,
     encode_place,
-    forgettable,
     readable,
-    vanished,
+    unlisted,
 )
 
 
@@ -57,8 +56,8 @@ def test_any_tree_is_read_whole_and_in_order(seed: int) -> None:
 
 def test_an_unread_shard_that_is_no_longer_listed_is_lost_and_a_read_one_is_forgotten() -> None:
     places = {"read": Place("9", 1, end=True), "unread": Place("4", 1), "listed": Place("2", 1)}
-    assert vanished(["listed"], places) == ["unread"]
-    assert forgettable(["listed"], places) == ["read"]
+    assert unlisted(["listed"], places, read=False) == ["unread"]
+    assert unlisted(["listed"], places, read=True) == ["read"]
 
 
 def test_a_place_outlives_the_stream_after_a_day_and_an_unknown_one_never() -> None:

@@ -19,19 +19,18 @@ class Faulty(FollowedTopic):
     def __init__(self) -> None:
         super().__init__(KafkaAccess(("nowhere:1",)), "standing", ManualClock())
         self.told: list[str] = []
+        self.known: list[bool] = []
         self.read_twice = asyncio.Event()
 
     async def read_on(self) -> None:
         self.told.append("read")
+        self.known.append(self.readable)
+        self.readable = True
         if self.told.count("read") == 1:
             raise ValueError("a defect")
         self.read_twice.set()
 
-    def lost(self) -> None:
-        self.told.append("lost")
-
     def take_in(self, value: bytes, appended_ms: int) -> None: ...
-    def caught_up(self) -> None: ...
     def made_anew(self) -> None: ...
 
 
@@ -43,5 +42,6 @@ async def test_a_defect_in_following_ends_what_is_known_and_not_the_following(mo
         async with asyncio.timeout(30):
             await faulty.read_twice.wait()
         await faulty.close()
-    assert faulty.told[:3] == ["read", "lost", "read"]
+    assert faulty.told[:2] == ["read", "read"]
+    assert faulty.known[:2] == [False, False], "a defect ends what is known"
     assert [line["event"] for line in logs] == ["following_a_topic_failed"]

@@ -126,7 +126,7 @@ async def test_a_defect_in_one_of_many_stops_the_worker_with_its_own_error(monke
     def broken(report: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(worker.requests._counting, "_observe", broken)
+    monkeypatch.setattr(worker.requests.counting, "_observe", broken)
     await worker.read(request("r"))
     await come(lambda: worker.fatal)
     assert [type(error) for error in worker.fatal] == [ZeroDivisionError]

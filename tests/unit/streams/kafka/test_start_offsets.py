@@ -14,8 +14,7 @@ from agents.ports import Change, Unavailable
 from schemas.answers import Balance
 from schemas.outcomes import Kind
 from schemas.topics import Topics
-from streams.kafka.gaps import Gaps
-from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.start_offsets import Gaps, StartOffsets
 from streams.kafka.transport import in_doubt
 from streams.metrics import Metrics
 from streams.queries.conservation import conservation

@@ -67,7 +67,7 @@ async def test_edges_hold_wherever_in_the_hour_they_fall(offset: int, window: in
     outside = [now - 1000 * window, now + 1000]
     found = await counted([(MISSING_SIGNAL, "v", at) for at in inside + outside], now, window)
     assert found == (0, 0, 2)
-    parts = pieces(now, window)
+    parts = pieces(now // 1000 - window + 1, now // 1000)
     assert sum(part.last - part.first + 1 for part in parts) == window
     assert len({part.key for part in parts}) == len(parts)
 

@@ -11,10 +11,9 @@ from typing import Any, cast
 from evalcore.suite.resampled import Rate
 from rampgate.suite.check.stored import (
     Fresh,
-    answer_hits,
     as_shipped,
     fresh_runs,
-    judge_hits,
+    hits,
     turnarounds,
     verdict_seconds,
 )
@@ -34,7 +33,7 @@ def test_turnaround_is_told_by_set_and_by_half() -> None:
 def test_a_run_that_came_to_no_verdict_has_no_turnaround() -> None:
     runs = [replace(RUN, seconds=5.0), replace(RUN, seconds=900.0, verdict="incomplete"), RUN]
     assert [one["p95_seconds"] for one in turnarounds(runs)] == [5.0]
-    assert verdict_seconds(runs) == [5.0]
+    assert [seconds for _, seconds in verdict_seconds(runs)] == [5.0]
 
 
 def test_a_run_of_an_earlier_release_does_not_count_as_one_without_hits() -> None:
@@ -43,9 +42,9 @@ def test_a_run_of_an_earlier_release_does_not_count_as_one_without_hits() -> Non
         replace(RUN, asked=1, kept=9, judged=20, judged_kept=15),
         replace(RUN, asked=10, kept=0, judged=20, judged_kept=0),
     ]
-    assert answer_hits(runs) == {"kept": 9, "of": 20, "ratio": 0.45}
-    assert judge_hits(runs) == {"kept": 15, "of": 40, "ratio": 0.375}
-    assert judge_hits([RUN])["ratio"] is None
+    assert hits(runs)["answers"] == {"kept": 9, "of": 20, "ratio": 0.45}
+    assert hits(runs)["judge_answers"] == {"kept": 15, "of": 40, "ratio": 0.375}
+    assert hits([RUN])["judge_answers"]["ratio"] is None
 
 
 class Held:

@@ -201,6 +201,7 @@ def test_a_store_that_is_not_there_is_bad_input(folder: Path) -> None:
     [
         ("check", "--confirm"),
         ("check", "--seed"),
+        ("compare", "--seed"),
         ("blame", "--candidate"),
         ("blame", "--cases"),
         ("report", "--format"),

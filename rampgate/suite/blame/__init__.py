@@ -1,1 +1,0 @@
-"""`rampgate suite blame`: which changed part makes cases fail."""
