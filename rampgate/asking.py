@@ -24,7 +24,7 @@ from rampgate.progress import progress
 from rampgate.settings import Settings
 from rampgate.unfinished import Unfinished, unfinished
 
-NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
+NO_MODEL = "no judges' model is configured: set RAMPGATE_MODEL_URL"
 
 
 def judges_named(registry: Registry, names: Sequence[str], vertical: str | None = None) -> list[Judge]:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
-from rampgate.console import BadQuery, Failure, Format, print_json, run
-from rampgate.options import SETTINGS, SHARED
+from rampgate.console import BadQuery, Failure, print_json, run
+from rampgate.options import GONE, SETTINGS, SHARED
 
 if TYPE_CHECKING:
     from datetime import date
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from streams.metrics import Metrics
 
 NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes ahead, --dry-run only shows the plan"
-PARTS = {"kafka", "redis", "opik"}
-"""Flags of commands that talk to a part."""
+PARTS = {"kafka", "redis", "opik", "model"}
+"""Flags of commands that talk to a part, whose logs are not shown but for errors; `model` has no option."""
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 ShownReport = Callable[[Any], "Report"] | str
 """What makes the report of an answer; as `module:function` where its import takes long, and `--help` needs none."""
@@ -155,20 +155,8 @@ class Context:
 
     @cached_property
     def readable(self) -> tuple[RegistryFiles, Registry]:
-        """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure
-        where one can't: what is in it is unknown."""
-        from evalcore.registry.registry import build
-        from evalcore.yaml.findings import Severity
-
-        files, findings = self.checked
-        wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
-        try:
-            registry = build(files)
-        except (LookupError, ValueError, TypeError) as error:
-            raise Failure(f"{wrong[0] if wrong else error}; `rampgate rules validate` shows all findings") from error
-        if files.unread:
-            raise Failure(f"{wrong[0]}; `rampgate rules validate` shows all findings")
-        return files, registry
+        """The files, and the registry that they give despite errors."""
+        return readable(*self.checked)
 
     @property
     def standing(self) -> Path | None:
@@ -246,6 +234,22 @@ def read_registry(tree: Tree, today: date | None = None) -> tuple[Registry | Non
     return (build(files) if result.valid else None), result
 
 
+def readable(files: RegistryFiles, findings: Sequence[Finding]) -> tuple[RegistryFiles, Registry]:
+    """The files and the registry that they give despite errors, as long as every file can be read. Raises Failure
+    where one can't: what is in it is unknown."""
+    from evalcore.registry.registry import build
+    from evalcore.yaml.findings import Severity
+
+    wrong = next((finding for finding in findings if finding.severity is Severity.ERROR), None)
+    try:
+        registry = build(files)
+    except (LookupError, ValueError, TypeError) as error:
+        raise Failure(f"{wrong or error}; `rampgate rules validate` shows all findings") from error
+    if files.unread:
+        raise Failure(f"{wrong}; `rampgate rules validate` shows all findings")
+    return files, registry
+
+
 def log_errors() -> None:
     """What the parts log goes to stderr, errors alone."""
     from rampgate import logs
@@ -275,7 +279,7 @@ def command(
 
 def gone_options(function: Callable[..., Any]) -> Mapping[str, str]:
     """What replaces each option that the command no longer has."""
-    return _COMMANDS[function].gone
+    return {**GONE, **_COMMANDS[function].gone}
 
 
 def callback(function: Callable[..., Any]) -> Callable[..., None]:
@@ -312,7 +316,7 @@ def _report(made_by: ShownReport, answer: Any) -> Report:
 
 
 def _framed(function: Callable[..., Any], declared: _Declared, context: Context, options: Mapping[str, Any]) -> int:
-    """Call the command and give its answer: on stdout, in the files of `--report`, as annotations on stderr."""
+    """Call the command and give its answer: on stdout, and where `--report` says."""
     if context.reports:
         from rampgate.report.files import check_paths
 
@@ -339,21 +343,14 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         from rampgate.metrics_file import leave
 
         leave(context.metrics, context.metrics_file, *declared.metrics)
-    form = context.given.get("format")
-    wanted = context.reports or form is Format.GITHUB or not context.as_json
-    report = _report(declared.report, answer) if wanted else None
-    if report is not None:
-        if context.reports:
-            from rampgate.report.files import write_all
+    report = _report(declared.report, answer) if context.reports or not context.as_json else None
+    if report is not None and context.reports:
+        from rampgate.report.files import write_all
 
-            write_all(context.reports, report, document)
-        if form is Format.GITHUB:
-            from rampgate.report.github import workflow_commands
-
-            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(report)))
-    if context.as_json or form is Format.JSON:
+        write_all(context.reports, report, document)
+    if context.as_json:
         print_json(document)
-    elif report is not None and form is not Format.GITHUB:
+    elif report is not None:
         from rampgate.report.console import show
 
         show(report)

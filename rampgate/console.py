@@ -10,7 +10,6 @@ import gc
 import getpass
 import sys
 from collections.abc import Callable, Coroutine
-from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,12 +19,6 @@ LONGEST_MESSAGE = 2_000
 """Characters of one annotation or finding."""
 
 T = TypeVar("T")
-
-
-class Format(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
 
 
 class Failure(Exception):

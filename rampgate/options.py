@@ -7,20 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from rampgate.console import Format
-
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
 ConfigsOption = Annotated[
     Path | None, typer.Option("--configs", help="The registry's folder; default: RAMPGATE_CONFIGS, else configs")
 ]
 VerticalOption = Annotated[str | None, typer.Option("--vertical", help="Only this vertical; default: all registered")]
-FormatOption = Annotated[
-    Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
-]
 ReportsOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--report", help="also write FILE.html, .json, .xml (JUnit), or Markdown at the end of any other; repeatable"
+        "--report",
+        help="also write FILE.html, .json, .xml (JUnit), or Markdown at the end of any other; `github` writes "
+        "annotations to stderr; repeatable",
     ),
 ]
 MetricsOption = Annotated[
@@ -31,7 +28,6 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
 RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL, of a server or of Sentinels")]
 OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="the model's URL; default: RAMPGATE_MODEL_URL")]
 StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
 ]
@@ -46,13 +42,16 @@ SHARED: dict[str, tuple[Any, Any]] = {
     "redis": (RedisOption, None),
     "opik": (OpikOption, None),
     "http": (HttpOption, None),
-    "model": (ModelOption, None),
     "standing": (StandingOption, None),
     "metrics_file": (MetricsOption, None),
-    "format": (FormatOption, Format.TEXT),
     "report": (ReportsOption, None),
     "json": (JsonOption, False),
 }
 """Shared options by key, in the order of the help: type and default."""
-SETTINGS = {name: name for name in ("configs", "kafka", "redis", "opik", "http")} | {"model": "model_url"}
+SETTINGS = {name: name for name in ("configs", "kafka", "redis", "opik", "http")}
 """The settings that shared options name (contracts §7); an option outranks environment and file."""
+GONE = {
+    "--format": "`--report github` writes annotations to stderr, `--json` the document to stdout",
+    "--model": "RAMPGATE_MODEL_URL names the judges' model",
+}
+"""What replaces options that several commands had."""

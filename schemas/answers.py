@@ -144,6 +144,12 @@ class Health(Answer):
     reasons: list[str]
     checks: dict[str, Check]
 
+    @classmethod
+    def of(cls, **checks: Check) -> Health:
+        """Well if every check is; the reasons are of those that are not."""
+        reasons = [f"{name}: {check.detail}" for name, check in checks.items() if not check.ok]
+        return cls(ok=not reasons, reasons=reasons, checks=checks)
+
 
 class ServedJudge(Answer):
     """A judge as the asked vertical sees it (contracts §4). Thresholds are resolved for each milestone, on the judge's

@@ -141,10 +141,11 @@ class Plan:
     update: tuple[Update, ...] = ()
     unchanged: tuple[str, ...] = ()
     left_alone: tuple[LeftAlone, ...] = field(default=())
+    delete: tuple[OpikRule, ...] = ()
 
     @property
     def empty(self) -> bool:
-        return not self.create and not self.update
+        return not (self.create or self.update or self.delete)
 
 
 def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
@@ -243,15 +244,18 @@ def plan(
     there: Iterable[OpikRule],
     project: str,
     only: Collection[str] | None = None,
+    delete: Collection[str] = (),
 ) -> Plan:
     """Plans a sync of a vertical's judges with its Opik project.
 
     `judges` are as the vertical sees them; `there` are all rules of its project, whose id is `project`. `live`: Opik is
-    the vertical's one live judge; else synced rules are disabled there. `only`: ids of the judges to sync. A sync
-    deletes nothing, and touches no rule that is not ours or that other projects share.
+    the vertical's one live judge; else synced rules are disabled there. `only`: ids of the judges to sync. `delete`:
+    ids of judges that are no longer in the registry, all of whose copies are deleted. A sync deletes no other rule, and
+    touches none that is not ours or that other projects share.
     """
     ours: dict[str, OpikRule] = {}
     left: list[LeftAlone] = []
+    doomed: list[OpikRule] = []
     standing = sorted(there, key=lambda rule: rule.id)
     for rule in standing:
         judge_id = rule.metadata.get("judge_id")
@@ -265,6 +269,8 @@ def plan(
             left.append(LeftAlone(rule.name, f"belongs to vertical {rule.metadata.get('vertical')}"))
         elif set(rule.projects) - {project}:
             left.append(LeftAlone(rule.name, "other projects share it"))
+        elif judge_id in delete:
+            doomed.append(rule)
         elif judge_id in ours:
             left.append(LeftAlone(rule.name, f"a second copy of {judge_id}; delete it in Opik", judge_id))
         else:
@@ -290,7 +296,7 @@ def plan(
         else:
             unchanged.append(judge.id)
     left += [LeftAlone(rule.name, f"judge {judge_id} is no longer in the registry") for judge_id, rule in ours.items()]
-    return Plan(tuple(create), tuple(update), tuple(unchanged), tuple(left))
+    return Plan(tuple(create), tuple(update), tuple(unchanged), tuple(left), tuple(doomed))
 
 
 def _under_the_name_it_got(wanted: OpikRule, here: OpikRule, standing: Iterable[OpikRule]) -> OpikRule:

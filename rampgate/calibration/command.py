@@ -15,16 +15,16 @@ from schemas.terms import BaselineSource
 METRIC = "eval_recalibration_cycle_duration_seconds"
 FileArgument = Annotated[Path, Argument(help="JSON Lines: judge_id, item_id, score")]
 OwnOption = Annotated[str | None, Option("--vertical", help="whose limits; never below the platform's")]
-GateOption = Annotated[int | None, Option(min=1, help="a gate's items; default: the manifest's minimum at pre_ramp")]
 WriteOption = Annotated[
     bool, Option("--write", help="write them into the rule files of --vertical; without it the diff is shown")
 ]
+GONE = {"--at-gate": "limits are for gates of the manifest's minimum at pre_ramp"}
 TicketOption = Annotated[
     str | None, Option(help="what the limits cite, such as PLT-700; default: the hash of the scores")
 ]
 
 
-@command(round_report, flags="model metrics_file opik kafka configs", metrics=(METRIC,))
+@command(round_report, flags="metrics_file opik kafka configs", metrics=(METRIC,), gone=GONE)
 def jade(
     context: Context,
     file: Annotated[
@@ -33,7 +33,6 @@ def jade(
     acceptable: Annotated[
         list[str] | None, Option(help="the lowest score of people's that is acceptable, of a round also JUDGE=SCORE")
     ] = None,
-    at_gate: GateOption = None,
     vertical: OwnOption = None,
     write: WriteOption = False,
     ticket: Annotated[str | None, Option(help="the round's ticket, such as PLT-700")] = None,
@@ -75,19 +74,17 @@ def jade(
 
         if vertical is None:
             raise Failure("give a file of scores, or --vertical: whose round it is")
-        if at_gate is not None:
-            raise Failure("--at-gate: a round takes the manifest's minimum at pre_ramp")
         files = (vertical, round_name, turns, tuple(annotations or ()), sheet, outputs)
         return calibrate_vertical(
             Options(context, *files, cuts, ticket, report, size, runs, write, since, until, queue)
         )  # fmt: skip
     from rampgate.limits import calibration as limits
 
-    of = (file, one_cut(cuts), None, context, at_gate, vertical)
+    of = (file, one_cut(cuts), None, context, vertical)
     return limits.calibrate(limits.Options(BaselineSource.JADE_CALIBRATION, *of, write, ticket, report))
 
 
-@command(limits_report, flags="opik configs")
+@command(limits_report, flags="opik configs", gone=GONE)
 def production(
     context: Context,
     file: Annotated[
@@ -95,7 +92,6 @@ def production(
         Argument(help="JSON Lines: judge_id, item_id, score; default: live scores of --vertical, from Opik"),
     ] = None,
     window_days: Annotated[int, Option(min=7, max=365, help="days that the scores are of")] = 30,
-    at_gate: GateOption = None,
     vertical: OwnOption = None,
     write: WriteOption = False,
     ticket: TicketOption = None,
@@ -109,15 +105,14 @@ def production(
     """
     from rampgate.limits.calibration import Options, calibrate
 
-    of = (file, None, window_days, context, at_gate, vertical)
+    of = (file, None, window_days, context, vertical)
     return calibrate(Options(BaselineSource.PRODUCTION_DISTRIBUTION, *of, write, ticket))
 
 
-@command(limits_report, flags="configs")
+@command(limits_report, flags="configs", gone=GONE)
 def seed(
     context: Context,
     file: FileArgument,
-    at_gate: GateOption = None,
     vertical: OwnOption = None,
     write: WriteOption = False,
     ticket: TicketOption = None,
@@ -130,6 +125,4 @@ def seed(
     """
     from rampgate.limits.calibration import Options, calibrate
 
-    return calibrate(
-        Options(BaselineSource.PROVISIONAL_SEED, file, None, None, context, at_gate, vertical, write, ticket)
-    )
+    return calibrate(Options(BaselineSource.PROVISIONAL_SEED, file, None, None, context, vertical, write, ticket))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemas.checks.standing import StandingRecord
 
 
-@command(canaries_report, flags="model standing kafka configs")
+@command(canaries_report, flags="standing kafka configs")
 def canaries(
     context: Context,
     judge: Annotated[
@@ -55,16 +55,12 @@ def canaries(
     """
     from evalcore.canaries.check import CLASSES, asked
     from evalcore.canaries.shift import ALPHA
-    from rampgate.asking import NO_MODEL, judges_named
+    from rampgate.asking import judges_named
     from rampgate.checks.datasets import items_to_judge
     from rampgate.checks.standing import standings
     from rampgate.console import run
-    from rampgate.logs import configure_logs
 
     settings = context.settings
-    if settings.model_url is None:
-        raise Failure(NO_MODEL)
-    configure_logs("error", "console")
     registry = context.registry
     file = read_file(settings.configs, registry)
     wanted = [one for one in judges_named(registry, judge or ()) if judge or one.fires]

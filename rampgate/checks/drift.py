@@ -66,7 +66,7 @@ def drift(
     # Two files are compared whole: an option that would do nothing looks like a check that held.
     given = {
         "--items": items != ITEMS, "--base": base is not None, "--judge": bool(judge),
-        "--capture": capture is not None, "--baselines": baselines is not None, "--model": context.given.get("model"),
+        "--capture": capture is not None, "--baselines": baselines is not None,
     }  # fmt: skip
     if without_use := [name for name, is_given in given.items() if is_given]:
         raise Failure(

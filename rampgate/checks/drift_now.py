@@ -25,7 +25,6 @@ from rampgate.checks.stored_outputs import (
 )
 from rampgate.command import Context, Document, read_registry
 from rampgate.console import Failure, run
-from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
 from rampgate.registry.view import require_vertical
 
@@ -48,7 +47,6 @@ class Asked(NamedTuple):
         """The outputs. Raises Failure, also where there is no model to ask about them."""
         if self.context.settings.model_url is None:
             raise Failure(NO_MODEL)
-        configure_logs("error", "console")
         return Stored(items_to_judge(self.outputs, self.context.registry, self.seed, self.items))
 
     @property

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from rampgate.command import Context, Document, command
-from rampgate.console import Failure, run
+from rampgate.console import run
 from rampgate.report.checks import noise_report
 
 
@@ -35,15 +35,10 @@ def noise(
     Example: rampgate check noise --asks 5 --write
     """
     from evalcore.registry.files import NOISE
-    from rampgate.asking import NO_MODEL
     from rampgate.checks.datasets import items_to_judge
     from rampgate.checks.judge_noise import judges_that_ask, measured, write_noise
-    from rampgate.logs import configure_logs
 
     settings, registry = context.settings, context.registry
-    if settings.model_url is None:
-        raise Failure(NO_MODEL)
-    configure_logs("error", "console")
     judges = judges_that_ask(registry, judge or ())
     seed = seed or context.today.isoformat()
     wanted = items_to_judge(dataset, registry, seed, items)

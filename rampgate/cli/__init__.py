@@ -1,19 +1,31 @@
 """The command line `rampgate` (contracts §5): one module for each group of commands; `main` is the entry point.
 
-A command's module is imported when it is called, or its own `--help`.
+A command's module is imported when it is called, or its own `--help`. The help of the program and of its groups needs
+the list below alone; typer, whose import takes longer than all the rest, is loaded with the first command.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import typer
+if TYPE_CHECKING:
+    from rampgate.cli.program import app
 
-from rampgate.cli.lazy import Entry, LazyGroup
-from rampgate.console import Failure, failure_text
+__all__ = ["COMMANDS", "GONE", "app", "help_text", "main"]
 
+
+class Entry(NamedTuple):
+    """A command, `module:function`, or a group of them, which has no module; what the help says of it, and who needs
+    it."""
+
+    module: str
+    summary: str
+    users: str = "Commands"
+
+
+SUMMARY = "Decides, with evidence, whether an LLM agent may take the next step of its rollout."
 TRY, RUN, ON_CALL = "To try it", "To run it", "On call"
 PULL_REQUESTS, EVALS, VERTICALS = "For pull requests", "For the eval team", "For verticals' engineers"
 COMMANDS: Final = {
@@ -76,7 +88,6 @@ COMMANDS: Final = {
     "rules diff": Entry("rampgate.commands.rules:diff", "Compare the judges with a version in git."),
     "rules sync": Entry("rampgate.commands.rule_sync:sync", "Write the judges to each vertical's Opik project."),
     "rules create": Entry("rampgate.commands.rule_sync:create", "Sync one rule without asking: PC5's own form."),
-    "rules delete": Entry("rampgate.commands.rule_delete:delete", "Delete a judge's copies from Opik."),
     "rules rollback": Entry("rampgate.commands.rule_rollback:rollback", "Bring a judge's files back from git."),
     "manifest": Entry("", "Which judges fire on which category, and their limits.", VERTICALS),
     "manifest validate": Entry("rampgate.commands.manifest:validate", "Show every finding of the manifest."),
@@ -89,6 +100,7 @@ COMMANDS: Final = {
 GONE: Final = {
     "datasets list": "`rampgate datasets`",
     "datasets show": "`rampgate datasets NAME`",
+    "rules delete": "`rampgate rules sync --delete NAME --audit FILE`",
     "calibrate diff": "the later round's report, which has what changed since the one before",
     "suite prune": "RAMPGATE_SUITE_KEEP_DAYS: a store in a file forgets by itself",
     "traces list": "`rampgate traces`",
@@ -100,60 +112,43 @@ GONE: Final = {
 """Commands that there were, and what to use instead."""
 
 
-def no_help() -> dict[str, Any]:
-    """The default of --help for every command, nested as they are."""
-    made: dict[str, Any] = {"help": False}
-    for name in COMMANDS:
-        inner = made
-        for word in name.split():
-            inner = inner.setdefault(word, {"help": False})
-    return made
+def __getattr__(name: str) -> Any:
+    """`app`, the program with all its commands, is built when it is asked for."""
+    if name != "app":
+        raise AttributeError(name)
+    from rampgate.cli.program import app
+
+    return app
 
 
-class Program(LazyGroup):
-    entries = COMMANDS
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises Failure, with the remedy, for a command that there was."""
-        words = " ".join(args[:2])
-        if words in GONE:
-            raise Failure(f"{words}: is no command any more; use {GONE[words]}")
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    name="rampgate",
-    cls=Program,
-    help="Decides, with evidence, whether an LLM agent may take the next step of its rollout.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # the help is printed without rich, whose import takes longer than all of the rest
-    pretty_exceptions_enable=False,
-    # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.
-    context_settings={"default_map": no_help()},
-)
-
-
-def show_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        typer.echo(version("rampgate"))
-        raise typer.Exit
-
-
-@app.callback()
-def rampgate(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version, and exit", is_eager=True, callback=show_version)
-    ] = False,
-) -> None:
-    """Every command takes --help; those that answer take --json."""
+def help_text(group: str = "") -> str:
+    """The help of the program, or of a group: its commands, by who needs them."""
+    before = f"{group} " if group else ""
+    summary = COMMANDS[group].summary if group else SUMMARY
+    version = [] if group else [("--version", "Print the version, and exit")]
+    sections = {"Options": [*version, ("--help", "Show this message and exit")]}
+    for name, entry in COMMANDS.items():
+        word = name.removeprefix(before)
+        if name.startswith(before) and " " not in word:
+            sections.setdefault(entry.users, []).append((word, entry.summary))
+    lines = [f"Usage: rampgate {before}[OPTIONS] COMMAND [ARGS]...", "", f"  {summary}"]
+    for title, rows in sections.items():
+        width = max(len(word) for word, _ in rows)
+        lines += ["", f"{title}:", *(f"  {word:{width}}  {text}" for word, text in rows)]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Run a command: exit code 0 done or valid, 1 a check found something, 2 bad input or a part out of reach."""
     gc.set_threshold(50_000, 20, 50)  # imports make many objects and no garbage: they took a quarter as long again
+    *words, last = sys.argv[1:] or [""]
+    group = " ".join(words)
+    if last == "--help" and (not group or (group in COMMANDS and not COMMANDS[group].module)):
+        sys.stdout.write(help_text(group))
+        return
+    from rampgate.cli.program import app
+    from rampgate.console import Failure, failure_text
+
     try:
         app(standalone_mode=True)
     except Failure as error:

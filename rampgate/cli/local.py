@@ -10,15 +10,13 @@ import signal
 import sys
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rampgate.command import Context, command
 from rampgate.console import Failure, print_json
 
-if TYPE_CHECKING:
-    from rampgate.local.services.stack import Name
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,17 +44,19 @@ class Stopped(Exception):
     """A signal ends the stack."""
 
 
-@command(None, flags="json")
+@command(
+    None,
+    flags="json",
+    gone=dict.fromkeys(
+        ("--kafka-port", "--redis-port", "--opik-port", "--http-port"), "each takes a free port; --json prints them"
+    ),
+)
 def dev(
     context: Context,
     real: Annotated[
         bool, typer.Option("--real", help="Apache Kafka and DynamoDB Local, with a table and feed")
     ] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Only the services")] = False,
-    kafka_port: Annotated[int | None, typer.Option(help="Listen here (with --real only)")] = None,
-    redis_port: Annotated[int | None, typer.Option(help="Listen here instead of on a free port")] = None,
-    opik_port: Annotated[int | None, typer.Option(help="Listen here, for Opik")] = None,
-    http_port: Annotated[int | None, typer.Option(help="Listen here, for probes, metrics and answers")] = None,
 ) -> None:
     """Run the whole stack on this machine: broker, Redis, stand-ins for Opik and a judges' model, a worker that writes.
 
@@ -72,11 +72,9 @@ def dev(
     from rampgate.local.services.process import ServiceUnavailable
 
     began = time.monotonic()
-    wanted: dict[Name, int | None] = {"kafka": kafka_port, "redis": redis_port, "opik": opik_port}
-    ports = {name: port for name, port in wanted.items() if port is not None}
     stop_on_signals()
     err = Console(stderr=True)
-    stack = DevStack(real=real, worker=not no_worker, ports=ports, http_port=http_port or 0)
+    stack = DevStack(real=real, worker=not no_worker)
     try:
         with stack:
             show(stack.addresses, time.monotonic() - began, as_json=context.as_json)

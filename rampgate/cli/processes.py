@@ -16,21 +16,25 @@ if TYPE_CHECKING:
     from rampgate.settings import Settings
 
 TableOption = Annotated[str | None, typer.Option(help="The thumbs table; a feed finds its stream by it")]
-EndpointOption = Annotated[str | None, typer.Option(help="DynamoDB endpoint, for DynamoDB Local")]
+GONE = {
+    "--endpoint": "RAMPGATE_DYNAMODB_ENDPOINT names it",
+    "--group": "RAMPGATE_GROUP names it",
+    "--region": "RAMPGATE_DYNAMODB_REGION names it",
+    "--segments": "a sweep reads two parts of the table side by side",
+}
 WriteOption = Annotated[bool | None, typer.Option("--write/--no-write", help="Write scores to Opik")]
 
 
-@command(None, flags="kafka redis opik http")
+@command(None, flags="kafka redis opik http", gone=GONE)
 def worker(
     context: Context,
-    group: Annotated[str | None, typer.Option(help="Consumer group")] = None,
     write: WriteOption = None,
 ) -> int:
     """Consume the topics, join, write scores, keep coverage. Start more of them to share the work.
 
     Example: rampgate worker --kafka localhost:9092 --redis redis://localhost:6379/0 --write
     """
-    settings = logged_settings(context, group=group, write=write)
+    settings = logged_settings(context, write=write)
 
     async def job() -> int:
         gc.disable()  # for the imports, which make no garbage; `quiet_collector` takes over
@@ -41,12 +45,10 @@ def worker(
     return run(job)
 
 
-@command(None, flags="kafka redis http json")
+@command(None, flags="kafka redis http json", gone=GONE)
 def dynamodb(
     context: Context,
     table: TableOption = None,
-    endpoint: EndpointOption = None,
-    region: Annotated[str | None, typer.Option(help="AWS region")] = None,
     once: Annotated[bool, typer.Option("--once", help="Publish what there is, then exit")] = False,
 ) -> None:
     """Publish the table's stream to the thumbs topic, resuming where a feed of this table left off.
@@ -54,9 +56,9 @@ def dynamodb(
     It publishes every record at least once and in order. A second feed shares the shards or takes over. It finds AWS
     credentials as every AWS program does. Exit code 2: the stream or a setting can't be used.
 
-    Example: rampgate feed dynamodb --table thumbs --region eu-west-1
+    Example: rampgate feed dynamodb --table thumbs --once
     """
-    settings = logged_settings(context, thumbs_table=table, dynamodb_endpoint=endpoint, dynamodb_region=region)
+    settings = logged_settings(context, thumbs_table=table)
 
     async def job() -> dict[str, Any]:
         from rampgate.worker.feed import run_feed
@@ -64,14 +66,7 @@ def dynamodb(
         from streams.redis.fitness import Evicting
 
         try:
-            if not (once and sys.stderr.isatty()):
-                return await run_feed(settings, once=once)
-            from rich.console import Console
-
-            with Console(stderr=True).status("reading the stream") as status:
-                return await run_feed(
-                    settings, once=once, watch=lambda feed: status.update(f"{feed.total:,} records published")
-                )
+            return await run_feed(settings, once=once)
         except (Misconfigured, Evicting) as error:
             raise Failure(str(error)) from error
 
@@ -82,19 +77,17 @@ def dynamodb(
         sys.stderr.write(f"{summary['published']} records published in {summary['seconds']} s\n")
 
 
-@command(None, flags="kafka redis opik metrics_file json")
+@command(None, flags="kafka redis opik metrics_file json", gone=GONE)
 def sweep(
     context: Context,
     since: Annotated[str, typer.Option(help="How far back: a duration (36h, 7d) or an ISO time")],
     sweep_id: Annotated[str | None, typer.Option("--id", help="Name of the sweep, by which it is resumed")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin again")] = False,
-    segments: Annotated[int, typer.Option(min=1, max=64, help="Parts of the table read side by side")] = 2,
     rerolls: Annotated[
         bool, typer.Option("--rerolls/--no-rerolls", help="Rerolls: of their topic and from traces")
     ] = True,
     dry_run: DryRunOption = False,
     table: TableOption = None,
-    endpoint: EndpointOption = None,
     write: WriteOption = None,
 ) -> None:
     """Read the thumbs table, the rerolls topic and Opik's traces; join what the state lacks: PF-9's scheduled batch.
@@ -106,7 +99,7 @@ def sweep(
     """
     from schemas.settings import parse_moment
 
-    settings = logged_settings(context, thumbs_table=table, dynamodb_endpoint=endpoint, write=write)
+    settings = logged_settings(context, thumbs_table=table, write=write)
     try:
         since_ms = parse_moment(since)
     except ValueError as error:
@@ -114,14 +107,19 @@ def sweep(
 
     async def job() -> dict[str, Any]:
         from agents.ports import Unauthorized, Unavailable
-        from rampgate.worker.sweep import Asked
+        from rampgate.worker.sweep import run_sweep
         from streams.dynamodb.client import Busy, Gone, Misconfigured
         from streams.redis.fitness import Evicting
 
         name = sweep_id or f"{settings.thumbs_table}:{since}"
-        asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, context.metrics_file)
+        asked: dict[str, Any] = {
+            "restart": restart,
+            "dry_run": dry_run,
+            "rerolls": rerolls,
+            "metrics_file": context.metrics_file,
+        }
         try:
-            return await watched_sweep(settings, asked)
+            return await run_sweep(settings, since_ms, name, **asked)
         except Unauthorized as error:
             raise Failure(f"Opik refuses our key: {error}") from error
         except Evicting as error:
@@ -147,20 +145,3 @@ def logged_settings(context: Context, **flags: Any) -> Settings:
     settings = load_settings({**context.given_settings, **flags})
     configure_logs(settings.log_level, settings.log_format)
     return settings
-
-
-async def watched_sweep(settings: Settings, asked: Any) -> dict[str, Any]:
-    """Run a sweep, and show its progress."""
-    from rampgate.progress import progress
-    from rampgate.worker.sweep import run_sweep
-
-    with progress("reading traces") as shown:
-
-        def watch(phase: str, tally: Any, about: int | None) -> None:
-            if phase == "traces":
-                shown.at(tally.traces)
-            else:
-                total = max(about or 0, tally.scanned) or None
-                shown.at(tally.scanned, total, f"reading the table, {tally.published:,} new")
-
-        return await run_sweep(settings, asked, watch)

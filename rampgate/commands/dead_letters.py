@@ -34,7 +34,6 @@ SinceOption = Annotated[str | None, Option(help="Failed since: 2h, 7d, or an ISO
 UntilOption = Annotated[str | None, Option(help="Failed before: 10m, or an ISO 8601 time")]
 TopicOption = Annotated[list[str] | None, Option(help="The topic it came from, with or without prefix")]
 KeyOption = Annotated[str | None, Option(help="The response id")]
-ReplayIdOption = Annotated[str | None, Option(help="One record, over all its attempts")]
 
 
 def list_report(told: Told) -> Report:
@@ -64,7 +63,11 @@ def list_report(told: Told) -> Report:
     return Report("Dead letters", result, "warn" if told["total"] else "pass", sections)
 
 
-@command(list_report, flags="kafka redis", gone=GONE)
+@command(
+    list_report,
+    flags="kafka redis",
+    gone={**GONE, "--replay-id": "`rampgate dead-letters show ID` shows all its attempts"},
+)
 async def list_letters(
     context: Context,
     cause: CauseOption = None,
@@ -72,7 +75,6 @@ async def list_letters(
     until: UntilOption = None,
     topic: TopicOption = None,
     key: KeyOption = None,
-    replay_id: ReplayIdOption = None,
     limit: Annotated[int, Option(min=0, help="Show only the last ones; 0 for all")] = 1_000,
 ) -> Document:
     """List what is in the dead-letter topic, why, and what to do about it.
@@ -85,7 +87,7 @@ async def list_letters(
     from streams.dead_letters.reader import read_dead_letters
 
     async with context.parts() as parts:
-        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key, replay_id=replay_id))
+        wanted = dead_letter_filter(parts.topics, DeadLetterQuery(cause, since, until, topic, key))
         known = await _reachable(parts)
         seal = await seal_of(parts, known)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
@@ -213,7 +215,7 @@ async def replay(
     until: UntilOption = None,
     topic: TopicOption = None,
     key: KeyOption = None,
-    replay_id: ReplayIdOption = None,
+    replay_id: Annotated[str | None, Option(help="One record, over all its attempts")] = None,
     limit: Annotated[int, Option(min=0, help="Replay at most this many; 0 for all")] = 0,
     rate: Annotated[float, Option(min=0, help="Records a second; 0 for no limit")] = 200.0,
     max_attempts: Annotated[int | None, Option(min=1, help="Leave what failed this often; default: 5")] = None,

@@ -37,7 +37,7 @@ _SAID = {
 _FAILS = ("stale", "edited", "unsound")
 
 
-@command(validation_report, flags="configs format metrics_file", metrics=FINDINGS)
+@command(validation_report, flags="configs metrics_file", metrics=FINDINGS)
 def validate(
     context: Context,
     path: Annotated[
@@ -52,7 +52,7 @@ def validate(
 
     A manifest that differs from its sources is a warning here: you may keep it by hand.
 
-    Example: rampgate manifest validate --format github
+    Example: rampgate manifest validate --report github
     """
     return validated(context, _found(path, context))
 
@@ -103,7 +103,7 @@ def resolve_report(told: Told) -> Report:
     return Report(told["manifest"], _SAID[told["outcome"]], tone, sections, reasons_of(told))
 
 
-@command(resolve_report, flags="configs format")
+@command(resolve_report, flags="configs")
 def resolve(
     context: Context,
     check: Annotated[bool, Option("--check", help="Write nothing; exit code 1 if the file is out of date")] = False,

@@ -8,16 +8,9 @@ from typing import Annotated
 from typer import Option
 
 from rampgate.command import Context, Document, command
-from rampgate.report.model import Report
 
 
-def optimise_report(told: Document) -> Report:
-    from rampgate.optimisation import report
-
-    return report.optimise_report(told)
-
-
-@command(optimise_report, flags="model configs")
+@command("rampgate.optimisation.report:optimise_report", flags="model configs")
 def optimize(
     context: Context,
     vertical: Annotated[str, Option(help="whose categories, thresholds and drafts")],

@@ -91,7 +91,7 @@ async def rollback(
     commit = _version(root, name, to, now)
     then = tree_at(root, commit)
     _require_known(judge, _judges(now) | _judges(then))
-    files = changed_since(root, commit, [judge])
+    files = changed_since(root, commit, judge)
     require_committed(root, files)
     after, result = read_registry(_as_at(now, then, files), context.today)
     if after is None:
@@ -118,7 +118,7 @@ async def rollback(
         question = "Write these files, and this to Opik?"
         if (files or not making.empty) and not context.confirm(rollback_report(fields), question, yes):
             return Document(fields)
-        restore(root, commit, [judge])
+        restore(root, commit, files)
         await making.carry_out()
         fields |= {"verticals": making.documents(), "worker": await refreshed(context.settings, after)}
         fields["rolled_back"] = making.exit_code == 0

@@ -11,7 +11,7 @@ from typer import Option
 
 from rampgate.command import Context, Document, command
 from rampgate.commands.rules import absolute, registry_of
-from rampgate.console import Failure
+from rampgate.console import Failure, user
 from rampgate.options import DryRunOption, VerticalOption, YesOption
 from rampgate.report.findings import reason_of, reasons_of
 from rampgate.report.model import Cell, Reason, Report, Section
@@ -29,7 +29,7 @@ def sync_report(told: Told) -> Report:
     """The report of a sync's plan and of its outcome, and of `manifest sync`, which also compares the dataset."""
     if "verticals" not in told:
         return Report("Sync", "nothing is synced: the files hold an error", "fail", reasons=reasons_of(told))
-    planned = any(part["create"] or part["update"] for part in told["verticals"])
+    planned = any(part["create"] or part["update"] or part["delete"] for part in told["verticals"])
     why = [*map(reason_of, told.get("warnings", ())), *trouble_of(told["verticals"])]
     fails = any(one.level == "error" for one in why)
     if not planned and not fails:
@@ -50,11 +50,12 @@ def part_section(part: Told) -> Section:
         [Cell("update", "warn"), one["judge"], ", ".join(one["changes"]), one["judge"] in written]
         for one in part["update"]
     ]
+    rows += [[Cell("delete", "fail"), one["judge"], one["rule"], one["judge"] in written] for one in part["delete"]]
     rows += [["leave", one["name"], one["reason"], False] for one in part["left_alone"]]
     live = "judges there" if part["live_judge"] == "opik" else "does not judge there: rules are disabled"
     counts = f"{len(part['create'])} to create, {len(part['update'])} to update, {len(part['unchanged'])} unchanged"
     title = f"{part['vertical']}, project {part['project']}"
-    shown = [[*row, "written" if done else ""] for *row, done in rows]
+    shown = [[*row, "done" if done else ""] for *row, done in rows]
     return Section(title, ("Plan", "Judge", "What", "Done"), shown, [f"{counts}; Opik {live}"])
 
 
@@ -84,16 +85,37 @@ def _dataset(told: Told) -> list[Section]:
 
 @command(sync_report, flags=FLAGS, metrics=SECONDS)
 async def sync(
-    context: Context, vertical: VerticalOption = None, yes: YesOption = False, dry_run: DryRunOption = False
+    context: Context,
+    vertical: VerticalOption = None,
+    delete: Annotated[
+        list[str] | None,
+        Option(help="Also delete the copies of this judge, which has no file here any more; again for more"),
+    ] = None,
+    audit: Annotated[
+        Path | None, Option(help="With --delete: JSON Lines file to which each deletion is appended first")
+    ] = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
 ) -> Document:
     """Write the judges to each vertical's own Opik project: show a plan first, then write only what differs.
 
-    It deletes nothing, and changes no rule that it did not make. Exit code 1 if a file has an error (nothing is synced)
-    or Opik refused a rule (the others are synced), 2 if a vertical's project can't be reached or written.
+    It deletes nothing without --delete, and touches no rule that it did not make. A judge that has a rule file is not
+    deleted, since gates may need it. Exit code 1 if a file has an error (nothing is synced) or Opik refused a rule (the
+    others are synced), 2 if a vertical's project can't be reached or written.
 
     Example: rampgate rules sync --vertical receipts --yes
     """
-    return await synced(context, vertical, yes, dry_run)
+    from schemas.judges import judge_id
+
+    doomed = {judge_id(name) for name in delete or ()}
+    registry, configs = context.validated[0], context.settings.configs
+    for judge in sorted(doomed & {*(registry.rules() if registry else ())}):
+        raise Failure(
+            f"--delete: {configs}/rules/{judge}.yaml: gates need {judge} as long as it has this file, and the next "
+            "sync would make its copies again. Take it out of the manifest's sources and delete the file first; "
+            "`rampgate manifest validate` names what still needs it"
+        )
+    return await synced(context, vertical, yes, dry_run, doomed=doomed, audit=audit)
 
 
 @command(sync_report, flags="opik metrics_file", metrics=SECONDS)
@@ -140,12 +162,16 @@ async def synced(
     dry_run: bool,
     only: Collection[str] | None = None,
     beside: Told | None = None,
+    doomed: Collection[str] = (),
+    audit: Path | None = None,
 ) -> Document:
-    """Sync the judges, or `only` those with these ids. `beside`: more fields of the answer.
+    """Sync the judges, or `only` those with these ids. `beside`: more fields of the answer. `doomed`: ids of judges
+    whose copies are deleted, each written to `audit` first.
 
     Exit code: 0 done or nothing to do, 1 a file has an error or Opik refused a rule, 2 a vertical's project can't be
     reached or written.
     """
+    from rampgate.overrides import write
     from rampgate.registry.rule_sync import RuleSync
     from rampgate.registry.view import validation_answer
 
@@ -153,7 +179,7 @@ async def synced(
     registry, result = context.validated
     if registry is None:
         return Document({"synced": False, **validation_answer(result)}, 1)
-    making = RuleSync(context.settings, registry, chosen(context, vertical), only)
+    making = RuleSync(context.settings, registry, chosen(context, vertical), only, doomed)
     await making.look()
     fields: dict[str, Any] = {
         "synced": False,
@@ -167,6 +193,8 @@ async def synced(
     if not dry_run:
         if not making.empty and not context.confirm(sync_report(fields), "Write this to Opik?", yes):
             return Document(fields)
+        if deleted := making.deletions:
+            write(audit, "rule_delete", [{**entry, "by": user()} for entry in deleted])
         await making.carry_out()
         fields |= {"verticals": making.documents(), "worker": await refreshed(context.settings, registry)}
         fields["synced"] = making.exit_code == 0

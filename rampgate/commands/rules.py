@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from rampgate.command import Context, Document, command, read_tree
+from rampgate.command import Context, Document, command, read_tree, readable
 from rampgate.console import Failure
 from rampgate.report.findings import validation_report
 from rampgate.report.model import Cell, Report, Section
 from schemas.counting import counted
 
 if TYPE_CHECKING:
-    from evalcore.registry.files import Tree
-    from evalcore.registry.registry import Judge
     from evalcore.yaml.findings import Finding
 
 YAML = (".yaml", ".yml")
@@ -29,7 +27,7 @@ VerticalOption = Annotated[str | None, Option(help="As this vertical sees them")
 Told = Mapping[str, Any]
 
 
-@command(validation_report, flags="configs format metrics_file", metrics=FINDINGS)
+@command(validation_report, flags="configs metrics_file", metrics=FINDINGS)
 def validate(
     context: Context,
     paths: Annotated[
@@ -41,7 +39,7 @@ def validate(
 
     Exit code 0 for warnings only, 1 for an error, 2 for a missing path.
 
-    Example: rampgate rules validate configs/rules/receipts --format github
+    Example: rampgate rules validate configs/rules/receipts --report github
     """
     from evalcore.validation import validate_tree
     from evalcore.yaml.findings import ValidationResult
@@ -216,11 +214,18 @@ def diff(context: Context, ref: RefArgument = "HEAD") -> Document:
     Example: rampgate rules diff origin/main
     """
     from evalcore.registry.rule_diff import changes
+    from evalcore.validation import checked
+    from rampgate.registry.metrics import every_view
     from rampgate.registry.rule_history import commit_of, tree_at
 
     root = context.settings.configs
-    now, commit = context.tree, commit_of(root, ref)
-    found = changes(_judges(tree_at(root, ref), f"{root} at {ref}"), _judges(now, str(root)))
+    now, commit, tree = every_view(context.readable[1]), commit_of(root, ref), tree_at(root, ref)
+    try:
+        # An earlier version was written under earlier checks: its errors count for nothing.
+        then = every_view(readable(*checked(tree, context.today))[1])
+    except Failure as error:
+        raise Failure(f"{root} at {ref}: {error}") from error
+    found = changes(then, now)
     fields = {"ref": ref, "commit": commit, "changed": bool(found), "changes": change_answers(found)}
     return Document(fields, 1 if found else 0)
 
@@ -229,28 +234,6 @@ def change_answers(found: Iterable[Any]) -> list[dict[str, Any]]:
     from dataclasses import asdict
 
     return [{**asdict(one), "vertical": one.vertical or None} for one in found]
-
-
-def _judges(tree: Tree, what: str) -> list[Judge]:
-    """The judges as the platform and each vertical see them.
-
-    Lint errors are ignored, because an earlier version was written under earlier checks. A file that can't be read is a
-    Failure, because its judge would look as if it were gone.
-    """
-    from evalcore.registry import disk
-    from evalcore.registry.registry import build
-    from evalcore.validation import checked
-    from evalcore.yaml.findings import Severity
-    from rampgate.registry.metrics import every_view
-
-    files, findings = checked(tree, disk.today())
-    first = next((str(finding) for finding in findings if finding.severity is Severity.ERROR), "")
-    if files.unread:
-        raise Failure(f"{what}: can't be compared, not every file can be read: {first}")
-    try:
-        return list(every_view(build(files)))
-    except (LookupError, ValueError) as error:
-        raise Failure(f"{what}: can't be compared: {first or error}") from error
 
 
 def changes_section(changes: Sequence[Told], title: str = "") -> tuple[Section, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalcore.registry.files import Tree
 
 
-@command(proposal_report, flags="configs format")
+@command(proposal_report, flags="configs")
 def gate_proposal(
     context: Context,
     revision: Annotated[str, Argument(metavar="REF", help="the pull request's last commit, in this repository")],

@@ -40,7 +40,7 @@ GONE = {
 }
 
 
-@command("rampgate.gate.report:gate_report", flags="configs kafka metrics_file format", metrics=METRICS, gone=GONE)
+@command("rampgate.gate.report:gate_report", flags="configs kafka metrics_file", metrics=METRICS, gone=GONE)
 def gate_run(
     context: Context,
     milestone: Annotated[Milestone, Option(help="which gate")] = Milestone.PRE_MERGE,
@@ -102,7 +102,7 @@ def gate_run(
     rates select what a judge scores. A quality judge below its threshold warns before a merge; a safety judge blocks.
     Exit code 0 pass or warn, 1 fail, 2 bad input.
 
-    Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
+    Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --report github
     """
     from evalcore.gates.baselines import BaselineFile
     from evalcore.gates.golden import pending, vertical_of

@@ -12,7 +12,7 @@ from rampgate.console import Failure
 from rampgate.report.checks import inversion_report
 
 
-@command(inversion_report, flags="standing model kafka configs")
+@command(inversion_report, flags="standing kafka configs")
 def inversion(
     context: Context,
     file: Annotated[Path | None, Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")] = None,
@@ -48,9 +48,8 @@ def inversion(
 
     Example: rampgate check inversion specs/verticals/receipts/eval/human-scores.jsonl
     """
-    model = context.given.get("model")
     if users:
-        if file or publish or context.standing or judge or scores or outputs or model:
+        if file or publish or context.standing or judge or scores or outputs:
             raise Failure("--users reads Opik and suspends no judge: it goes with --vertical and --week alone")
         from rampgate.inversion.users import against_users
 
@@ -59,7 +58,7 @@ def inversion(
         from rampgate.inversion.reference import Asked, against_reference
 
         return against_reference(Asked(context, vertical, tuple(judge or ()), scores, outputs, publish))
-    if file is None or vertical is not None or week is not None or judge or scores or outputs or model:
+    if file is None or vertical is not None or week is not None or judge or scores or outputs:
         raise Failure(
             "give a file of people's scores, --vertical for its reference set, or --users (--week goes with it)"
         )

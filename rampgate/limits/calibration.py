@@ -24,7 +24,6 @@ from rampgate.input_files import BadFile
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
 from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, of_columns, scored_in
 from rampgate.limits.window import read_window
-from rampgate.logs import configure_logs
 from rampgate.registry.view import require_vertical
 from schemas.checks.agreement import Level
 from schemas.judges import BaselineSource, Milestone, judge_id
@@ -37,7 +36,6 @@ class Options(Asked):
     which `write` changes. `day` is that of the limits."""
 
     context: Context
-    at_gate: int | None
     vertical: str | None
     write: bool = False
     ticket: str | None = None
@@ -145,7 +143,6 @@ def _taken(options: Options, registry: Registry | None) -> Taken:
     owner = options.context.verticals.get(options.vertical or "") if options.vertical is not None else None
     if registry is None or owner is None:
         raise Failure("FILE: name a file of scores, or the --vertical whose scores are read from Opik")
-    configure_logs("error", "console")
     window = read_window(settings, registry, owner, options.window_days or WINDOW_DAYS, disk.today())
     return Taken(
         tuple(of_columns(window.columns, options)), window.evidence, {"file": None, "window": window.document()}
@@ -156,7 +153,7 @@ def proposals(options: Options, registry: Registry | None) -> tuple[list[Calibra
     """Returns what the scores give of each judge, the items of the gate looked at, and the scores. Where there is a
     vertical, nothing is proposed that its rule files could not state. Raises Failure."""
     gates = registry.gates if registry is not None else GateDefaults()
-    at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
+    at_gate = gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
     taken = _taken(options, registry)
     found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
     if options.vertical is not None:

@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from rampgate.local.prepared import command, release
 from rampgate.local.services.dynamodb import REGION, DynamoDBLocal
 from rampgate.local.services.janitor import make_folder, remove_folder
-from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.ports import accepts, release_port, reserve_port
-from rampgate.local.services.process import ChildProcess, ServiceUnavailable
+from rampgate.local.services.ports import release_port, reserve_port
+from rampgate.local.services.process import ChildProcess
 from rampgate.local.services.service import Closing
-from rampgate.local.services.stack import AnyService, Name, Stack
+from rampgate.local.services.stack import Stack
 from schemas.topics import Topics
 
 READY_SECONDS = 90.0
@@ -45,42 +42,18 @@ REAL_SERVICES = (
 """Settings that name real services, which a local stack must not use."""
 
 
-class FixedPorts(Stack):
-    """A stack with some services on given ports."""
-
-    def __init__(self, *args: Any, ports: Mapping[Name, int], **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._ports = dict(ports)
-
-    def _make(self, name: Name) -> AnyService:
-        service = super()._make(name)
-        port = self._ports.get(name)
-        if port is not None:
-            listener: Any = service.nodes[0] if isinstance(service, KafkaCluster) else service
-            if not hasattr(listener, "port"):
-                raise ServiceUnavailable(name, "the embedded broker chooses its port itself", "add --real, or no port")
-            if accepts(port):
-                raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
-            release_port(listener.port)
-            listener.port = port
-        return service
-
-
 class DevStack(Closing):
     """The whole stack; `addresses` is what `dev --json` prints. Raises ServiceUnavailable and leaves nothing
     running."""
 
-    def __init__(
-        self, *, real: bool = False, worker: bool = True, ports: Mapping[Name, int] | None = None, http_port: int = 0
-    ) -> None:
+    def __init__(self, *, real: bool = False, worker: bool = True) -> None:
         self._model = own_model()
         parts = {"dynamodb": real, "opik": True, "model": self._model is None}
-        self.stack = FixedPorts("real" if real else "embedded", ports=ports or {}, **parts)
+        self.stack = Stack("real" if real else "embedded", **parts)
         self.children: list[ChildProcess] = []
         self.addresses: dict[str, str | None] = {}
         self._real, self._with_worker = real, worker
         self._reserved: list[int] = []
-        self._http_port = http_port
         self._folder: Path | None = None
 
     def close(self) -> None:
@@ -106,9 +79,9 @@ class DevStack(Closing):
         stack = self.stack
         http = None
         if self._with_worker:
-            http = self._prepare("worker", "rampgate.worker.process", ["worker"], self._http_port)
+            http = self._prepare("worker", "rampgate.worker.process", ["worker"])
             if self._real:
-                self._prepare("feed", "rampgate.worker.feed", ["feed", "dynamodb"], 0)
+                self._prepare("feed", "rampgate.worker.feed", ["feed", "dynamodb"])
         stack.start()
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
         stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
@@ -158,13 +131,10 @@ class DevStack(Closing):
             "RAMPGATE_THUMBS_TABLE": name,
         }
 
-    def _prepare(self, name: str, module: str, arguments: list[str], port: int) -> str:
+    def _prepare(self, name: str, module: str, arguments: list[str]) -> str:
         """Start `rampgate <arguments>` as far as it goes without addresses; return the URL of its HTTP side."""
-        if port and accepts(port):
-            raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
-        if not port:
-            port = reserve_port()
-            self._reserved.append(port)
+        port = reserve_port()
+        self._reserved.append(port)
         if self._folder is None:
             self._folder = make_folder("rampgate-dev-")
         folder = self._folder / name

@@ -25,7 +25,6 @@ from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
 from rampgate.command import Context, Document
 from rampgate.console import Failure, run
 from rampgate.judging import scorer_of
-from rampgate.logs import configure_logs
 from rampgate.optimisation import report
 from rampgate.optimisation.holding import HELD, Holding, week_of
 from rampgate.optimisation.inputs import read_agent, read_results, require_categories
@@ -67,7 +66,6 @@ def optimise_prompt(options: Options) -> Document:
         require_address("--candidate", options.candidate, settings)
     if settings.model_url is None:
         raise Failure(NO_MODEL)
-    configure_logs("error", "console")
     registry = options.context.judging(options.vertical)
     unknown = [name for name in options.category if name not in registry.category_files]
     if unknown:

@@ -12,7 +12,6 @@ from evalcore.gates.golden import GoldenSet
 from evalcore.manifest.dataset import DatasetThere, named, unfit
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
-from rampgate.registry.verticals import access_of
 from rampgate.settings import Settings
 from schemas.manifests import Dataset, ManifestFile
 from schemas.verticals import Vertical
@@ -85,13 +84,9 @@ async def opened(
     It has the credentials of the vertical that owns the project, else the operator's. Raises Unauthorized where the
     vertical's key can't be read.
     """
-    from streams.opik.client import OpikClient
+    from rampgate.opik_reading import client_of
     from streams.opik.datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == project), None)
-    key, workspace = access_of(owner, settings)
-    client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
-    try:
+    async with client_of(settings, owner) as client:
         yield OpikDatasets(client, seconds)
-    finally:
-        await client.close()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os.path
 import subprocess
-from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalcore.registry import disk
-from evalcore.registry.files import COMPONENTS, MANIFEST, VERTICALS, Tree
+from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from rampgate.settings import SettingsError
 from schemas.judges import judge_id
 
@@ -26,16 +25,14 @@ class NoHistory(SettingsError):
     """Git can't provide the version; the message says why and what to do."""
 
 
-def changed_since(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
-    """The rule files that differ between `rev` and the working tree, relative to `root`. Raises NoHistory.
-
-    With `judges`: their files only, in the central registry and in every vertical. Without: all, and the manifest.
-    """
+def changed_since(root: Path, rev: str, judge: str) -> list[Path]:
+    """The judge's rule files, central and every vertical's, that differ between `rev` and the working tree, relative to
+    `root`. Raises NoHistory."""
     commit = commit_of(root, rev)
     names = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".").split("\0")
     new = git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", ".").split("\0")
-    wanted = {judge_id(name) for name in judges}
-    return [Path(name) for name in sorted({*names, *new} - {""}) if _is_ours(Path(name), wanted)]
+    found = [Path(name) for name in sorted({*names, *new}) if name.startswith("rules/") and name.endswith(".yaml")]
+    return [file for file in found if len(file.parts) in (2, 3) and judge_id(file.stem) == judge_id(judge)]
 
 
 def before_last_change(root: Path, judge: str) -> str:
@@ -62,16 +59,14 @@ def require_committed(root: Path, files: list[Path]) -> None:
         raise NoHistory(f"{listed}: changed and not committed; commit it or put it back, then roll back")
 
 
-def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
-    """Bring those files back to `rev`, removing those that did not exist then; return the files it changed.
+def restore(root: Path, rev: str, files: list[Path]) -> None:
+    """Bring these files back to `rev`, removing those that did not exist then.
 
     Raises NoHistory, before it touches anything, where one of them has an uncommitted change.
     """
-    files = changed_since(root, rev, judges)
     require_committed(root, files)
     if files:
         git(root, "restore", f"--source={commit_of(root, rev)}", "--worktree", "--", *map(_literal, files))
-    return files
 
 
 def commit_of(root: Path, rev: str) -> str:
@@ -81,13 +76,6 @@ def commit_of(root: Path, rev: str) -> str:
 
 def _literal(file: Path) -> str:
     return f":(literal){file.as_posix()}"
-
-
-def _is_ours(file: Path, wanted: set[str]) -> bool:
-    if file.as_posix() == MANIFEST:
-        return not wanted
-    in_rules = file.parts[0] == "rules" and len(file.parts) in (2, 3) and file.suffix == ".yaml"
-    return in_rules and (not wanted or judge_id(file.stem) in wanted)
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -56,6 +56,7 @@ class VerticalSync:
             "update": [{"judge": judge_of(one.rule), "changes": list(one.changes)} for one in made.update],
             "unchanged": list(made.unchanged),
             "left_alone": [{"name": one.name, "reason": one.reason} for one in made.left_alone],
+            "delete": [{"judge": judge_of(rule), "rule": rule.id} for rule in made.delete],
             "written": list(self.written),
             "failed": [{"judge": one.judge, "reason": one.reason} for one in self.failed],
             "error": self.trouble or None,
@@ -63,7 +64,8 @@ class VerticalSync:
 
 
 class RuleSync:
-    """A sync of the registry's judges into the verticals' projects; `only`: ids of the judges to sync, None for all."""
+    """A sync of the registry's judges into the verticals' projects; `only`: ids of the judges to sync, None for all;
+    `delete`: ids of judges that are no longer in the registry, whose copies are deleted."""
 
     def __init__(
         self,
@@ -71,8 +73,9 @@ class RuleSync:
         registry: Registry,
         verticals: Iterable[Vertical],
         only: Collection[str] | None = None,
+        delete: Collection[str] = (),
     ) -> None:
-        self._settings, self._registry, self._only = settings, registry, only
+        self._settings, self._registry, self._only, self._delete = settings, registry, only, delete
         self.parts = [_part(settings, vertical) for vertical in verticals]
 
     @property
@@ -85,6 +88,20 @@ class RuleSync:
         if any(part.trouble for part in self.parts):
             return 2
         return 1 if any(part.failed for part in self.parts) else 0
+
+    @property
+    def deletions(self) -> list[dict[str, Any]]:
+        """What is to be deleted, for the audit."""
+        return [
+            {
+                "judges": [judge_of(rule)],
+                "vertical": part.vertical.name,
+                "project": part.vertical.project,
+                "rule": rule.id,
+            }
+            for part in self.parts
+            for rule in part.plan.delete
+        ]
 
     def documents(self) -> list[dict[str, Any]]:
         return [part.document() for part in self.parts]
@@ -111,6 +128,9 @@ class RuleSync:
                 part.failed = []
                 rules = (*part.plan.create, *(one.rule for one in part.plan.update))
                 await self._write(part, gateway, rules, part.written)
+                if doomed := part.plan.delete:
+                    await gateway.delete(part.project_id, [rule.id for rule in doomed])
+                    part.written += map(judge_of, doomed)
                 again = await self._plan(part, gateway)
                 await self._write(part, gateway, [one.rule for one in again.update if one.changes == (RULE_ID,)], [])
                 self._compare(part, again)
@@ -118,7 +138,7 @@ class RuleSync:
     async def _plan(self, part: VerticalSync, gateway: OpikRules) -> Plan:
         name, there = part.vertical.name, await gateway.rules(part.project_id)
         judges, live = self._registry.all(name), part.vertical.live_judge == "opik"
-        return plan(judges, name, live, there, part.project_id, self._only)
+        return plan(judges, name, live, there, part.project_id, self._only, self._delete)
 
     async def _write(
         self, part: VerticalSync, gateway: OpikRules, rules: Iterable[OpikRule], written: list[str]
@@ -137,6 +157,7 @@ class RuleSync:
         tolerance, classification and provenance have to survive (PC5 AC-8), so a rule just written must need no further
         change but for its id."""
         left = {judge_of(rule): "it is not there" for rule in again.create}
+        left |= {judge_of(rule): "it is still there" for rule in again.delete}
         changes = {judge_of(one.rule): [name for name in one.changes if name != RULE_ID] for one in again.update}
         left |= {judge: f"differs in {', '.join(names)}" for judge, names in changes.items() if names}
         part.failed += _failing(again)

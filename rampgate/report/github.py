@@ -49,7 +49,7 @@ def limited_annotations(by_level: Mapping[str, list[str]], properties: Mapping[s
         shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
         commands += shown
         if left := len(found) - len(shown):
-            message = f"{left} more {level}s are not shown here; `--format text` shows all"
+            message = f"{left} more {level}s are not shown here; the report on stdout shows all"
             commands.append(annotation(level, properties, message))
     return commands
 

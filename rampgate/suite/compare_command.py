@@ -43,7 +43,7 @@ def _report(told: Comparison) -> Report:
     return comparison_report(told, told.name, told.traces)
 
 
-@command(_report, flags="configs format", gone=GONE)
+@command(_report, flags="configs", gone=GONE)
 def compare(
     context: Context,
     baseline: Annotated[str, Argument(help="JSON Lines: case_id, slices, sample, scores, output")],

@@ -25,7 +25,7 @@ def _report(told: Document) -> Report:
     return trend_report(told)
 
 
-@command(_report, gone={"--format": "`--json` has the document, `--report FILE` the rest"})
+@command(_report)
 def report(
     context: Context,
     runs: Annotated[

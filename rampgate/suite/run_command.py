@@ -30,7 +30,7 @@ GONE: Final = {
 """Options of earlier releases, and what does their work."""
 
 
-@command("rampgate.suite.report.run:run_report", flags="configs format", gone=GONE)
+@command("rampgate.suite.report.run:run_report", flags="configs", gone=GONE)
 def run(
     context: Context,
     suite: Annotated[Path, Argument(metavar="SUITE", help="the suite's YAML file")],

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +14,7 @@ import structlog
 from agents.ports import Unavailable
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
+from rampgate.progress import progress
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Check, Health
@@ -52,7 +52,7 @@ def make_feed(parts: Parts, dynamo: Dynamo, pace: Pace) -> Feed:
     )
 
 
-async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], None] | None = None) -> dict[str, Any]:
+async def run_feed(settings: Settings, *, once: bool) -> dict[str, Any]:
     """Feed until a signal, or, with `once`, until everything there is has been published; returns a summary.
 
     Raises Misconfigured, Evicting or SettingsError for what only a person can mend.
@@ -80,8 +80,8 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
     fitness = asyncio.create_task(_until_evicting(parts), name="fitness")
     fitness.add_done_callback(lambda _: stop())
     aides = [asyncio.create_task(health.run(), name="health"), fitness]
-    if watch is not None:
-        aides.append(asyncio.create_task(_watch(feed, watch), name="watch"))
+    if once:
+        aides.append(asyncio.create_task(_watch(feed), name="watch"))
     try:
         with suppress(asyncio.CancelledError):
             await job
@@ -124,10 +124,12 @@ async def _until_evicting(parts: Parts) -> None:
             await refuse_evicting(parts.store)
 
 
-async def _watch(feed: Feed, watch: Callable[[Feed], None]) -> None:
-    while True:
-        watch(feed)
-        await asyncio.sleep(0.2)
+async def _watch(feed: Feed) -> None:
+    """Show how far a feed is that ends."""
+    with progress("reading the stream", unit="records") as shown:
+        while True:
+            shown.at(feed.total)
+            await asyncio.sleep(0.2)
 
 
 class FeedHealth:
@@ -148,7 +150,7 @@ class FeedHealth:
 
     def live(self) -> Health:
         late = time.monotonic() - self._beat
-        return _health(loop=Check(ok=late < 15.0, detail=f"last beat {late:.0f} s ago"))
+        return Health.of(loop=Check(ok=late < 15.0, detail=f"last beat {late:.0f} s ago"))
 
     def ready(self) -> Health:
         """A gap is shown for a day. It doesn't make the feed unready: that would stop what still works."""
@@ -159,13 +161,8 @@ class FeedHealth:
             shards = "standing by: another feed reads the stream"
         recent = [gap for gap in self._gaps if gap["at_ms"] > self._parts.clock.now_ms() - DAY_MS]
         gaps = f"the latest of {len(recent)} today: {recent[0]['reason']}; run rampgate sweep" if recent else "none"
-        return _health(
+        return Health.of(
             stream=Check(ok=bool(feed.arn) and not feed.trouble, detail=feed.trouble or feed.arn or "looking for it"),
             shards=Check(ok=not troubled and not feed.waiting, detail=next(iter(troubled.values()), shards)),
             gaps=Check(ok=True, detail=gaps),
         )
-
-
-def _health(**checks: Check) -> Health:
-    reasons = [f"{name}: {check.detail}" for name, check in checks.items() if not check.ok]
-    return Health(ok=not reasons, reasons=reasons, checks=checks)

@@ -202,7 +202,7 @@ class WorkerHealth:
         now = time.monotonic()
         beat, still = now - self._beat, now - self._moved
         stalled = still > self._stalled_after
-        return summary(
+        return Health.of(
             loop=Check(ok=beat < MISSED_BEATS, detail=f"last beat {beat:.0f} s ago"),
             progress=Check(
                 ok=not stalled,
@@ -211,7 +211,7 @@ class WorkerHealth:
         )
 
     def ready(self) -> Health:
-        return summary(
+        return Health.of(
             assigned=self._assigned(),
             **self._checks,
             state=self._state(),
@@ -246,8 +246,3 @@ class WorkerHealth:
         if self._worker.rebuild.running or self._worker.replaying():
             return Check(ok=False, detail=self._worker.rebuild.told())
         return Check(ok=True)
-
-
-def summary(**checks: Check) -> Health:
-    reasons = [f"{name}: {check.detail}" for name, check in checks.items() if not check.ok]
-    return Health(ok=not reasons, reasons=reasons, checks=checks)

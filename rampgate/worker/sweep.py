@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from agents.ports import Unavailable
 from evalcore import reloading
 from rampgate.files import replace_file
 from rampgate.http.scrape import Scrape
+from rampgate.progress import progress
 from rampgate.queries import Queries
 from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings
@@ -28,80 +28,76 @@ from streams.maintenance import compare
 from streams.rebuild import rebuilding
 from streams.redis.fitness import refuse_evicting
 from streams.sweep.log import SegmentPlace, SweepLog
-from streams.sweep.sweep import Sweep, Tally
+from streams.sweep.sweep import Sweep
 
 TOPICS_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Asked:
-    """`since` in ms. `sweep_id` names the sweep whose interrupted run is resumed."""
-
-    since: int
-    sweep_id: str
-    segments: int = 2
-    restart: bool = False
-    dry_run: bool = False
-    rerolls: bool = True
-    metrics_file: Path | None = None
+SEGMENTS = 2
+"""Parts of the table that are read side by side."""
 
 
 async def run_sweep(
-    settings: Settings, asked: Asked, watch: Callable[[str, Tally, int | None], None] = lambda *_: None
+    settings: Settings,
+    since_ms: int,
+    sweep_id: str,
+    *,
+    restart: bool = False,
+    dry_run: bool = False,
+    rerolls: bool = True,
+    metrics_file: Path | None = None,
 ) -> dict[str, Any]:
-    """Sweep once and sum up. `watch` gets the phase, the tally, and about how many items there are.
+    """Sweep once, show its progress, and sum up. `sweep_id` names the sweep whose interrupted run is resumed.
 
     Raises Unavailable, Unauthorized, Gone, Evicting or Misconfigured; what was done by then stands, and a new run goes
     on there.
     """
     parts = make_parts(settings)
-    dynamo = make_dynamo(settings, asked.segments + 1)
+    dynamo = make_dynamo(settings, SEGMENTS + 1)
     began = time.monotonic()
     try:
         await refuse_evicting(parts.store)
-        if asked.metrics_file is not None:  # its labels are the registry's names
+        if metrics_file is not None:  # its labels are the registry's names
             await ServedRegistry(settings.configs, parts.metrics, reloading).refresh("sweep")
         await whole_now(parts)  # before the log keeps a span that a wrong clock made
-        log = SweepLog(parts.store, asked.sweep_id)
-        since, segments, resumed = asked.since, asked.segments, False
-        if not asked.dry_run:
+        log = SweepLog(parts.store, sweep_id)
+        since, segments, resumed = since_ms, SEGMENTS, False
+        if not dry_run:
             topics = [parts.topics[name] for name in ("thumbs", "rerolls", "dead-letters")]
             keep = {topic: time for topic, time in parts.kept.items() if topic in topics}
             await asyncio.wait_for(wait_for_topics(parts.access, topics, keep=keep), TOPICS_SECONDS)
-            since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
+            since, segments, resumed = await log.open(since_ms, SEGMENTS, restart=restart)
         about = await dynamo.items()
-        sweep = make_sweep(parts, dynamo, max(since, await agreed_now(parts) - parts.policy.lookback), asked.dry_run)
-        aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")
+        sweep = make_sweep(parts, dynamo, max(since, await agreed_now(parts) - parts.policy.lookback), dry_run)
+        aide = asyncio.create_task(_watch(sweep, about, rerolls), name="watch")
         try:
-            if asked.rerolls:
+            if rerolls:
                 await sweep.rerolls()
             async with asyncio.TaskGroup() as group:
                 for segment in range(segments):
-                    place = SegmentPlace() if asked.dry_run else log.place(segment)
+                    place = SegmentPlace() if dry_run else log.place(segment)
                     group.create_task(sweep.scan(segment, segments, place))
             await sweep.finish_waiting()
         except ExceptionGroup as group_of:
             raise group_of.exceptions[0] from group_of
         finally:
             aide.cancel()
-        if not asked.dry_run:
+        if not dry_run:
             await log.clear()
         gaps = await Ledger(parts.store, settings.thumbs_table, "sweep").gaps()
         parts.metrics.sweep_finished.set(time.time())
         for outcome in ("published", "unchanged", "older", "bad"):
             parts.metrics.sweep_items.labels(outcome).inc(getattr(sweep.tally, outcome))
-        if asked.metrics_file is not None:
+        if metrics_file is not None:
             await Scrape(parts.metrics, Queries(parts)).refresh()
-            replace_file(asked.metrics_file, generate_latest(parts.metrics.registry).decode())
+            replace_file(metrics_file, generate_latest(parts.metrics.registry).decode())
     finally:
         dynamo.close()
         await parts.close()
     return {
-        "sweep": asked.sweep_id,
+        "sweep": sweep_id,
         "table": settings.thumbs_table,
         "since_ms": sweep.since,
         "resumed": resumed,
-        "dry_run": asked.dry_run,
+        "dry_run": dry_run,
         "writing": settings.write,
         **asdict(sweep.tally),
         "feed_gaps": sum(gap["at_ms"] >= sweep.since for gap in gaps),
@@ -110,7 +106,7 @@ async def run_sweep(
 
 
 async def agreed_now(parts: Parts) -> int:
-    """The time in ms. Raises Unavailable where this machine's clock and Redis's disagree, or Redis can't be asked."""
+    """The time in ms. Raises Unavailable where this machine's clock and Redis's disagree, or Redis can't be"""
     await compare(parts.clock, parts.store, parts.metrics)
     return parts.clock.trusted_ms()
 
@@ -140,10 +136,14 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
     )
 
 
-async def _watch(
-    sweep: Sweep, watch: Callable[[str, Tally, int | None], None], about: int | None, rerolls: bool
-) -> None:
-    while True:
-        phase = "traces" if rerolls and not sweep.tally.scanned else "table"
-        watch(phase, sweep.tally, about)
-        await asyncio.sleep(0.2)
+async def _watch(sweep: Sweep, about: int | None, rerolls: bool) -> None:
+    """Show how far the sweep is, of about so many items."""
+    tally = sweep.tally
+    with progress("reading traces") as shown:
+        while True:
+            if rerolls and not tally.scanned:
+                shown.at(tally.traces)
+            else:
+                total = max(about or 0, tally.scanned) or None
+                shown.at(tally.scanned, total, f"reading the table, {tally.published:,} new")
+            await asyncio.sleep(0.2)

@@ -15,7 +15,7 @@ status=0
 "$rampgate" gate plan --base HEAD --head "$commit" --configs "$CONFIGS" \
     --pull-request "$REPOSITORY#$NUMBER" --json >"$folder/plan.json" || status=$?
 ((status <= 1)) || exit "$status" # 1: an override is refused
-"$rampgate" gate proposal "$commit" --configs "$CONFIGS" --to "$folder/registry" --format github --json \
+"$rampgate" gate proposal "$commit" --configs "$CONFIGS" --to "$folder/registry" --report github --json \
     >"$folder/proposal.json"
 {
     echo "folder=$folder"

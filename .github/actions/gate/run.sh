@@ -9,7 +9,7 @@ for name in MODEL_URL MODEL_KEY CANDIDATE_KEY OPIK OPIK_API_KEY; do
 done
 arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
 arguments+=(--pull-request "$REPOSITORY#$NUMBER")
-arguments+=(--format github --json --report "$folder/gate.xml" --report "$folder/gate.html")
+arguments+=(--report github --json --report "$folder/gate.xml" --report "$folder/gate.html")
 arguments+=(--metrics-file "$folder/gate.prom")
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--report "$GITHUB_STEP_SUMMARY")
 [[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")

@@ -55,7 +55,7 @@ if [[ ! -e $SUITE ]]; then
 elif labelled; then
     arguments+=(--first-run)
 fi
-arguments+=(--out "$folder/results.jsonl" --canary "$folder/canary.jsonl" --format github --json)
+arguments+=(--out "$folder/results.jsonl" --canary "$folder/canary.jsonl" --report github --json)
 for ending in json xml html md; do arguments+=(--report "$folder/suite.$ending"); done
 [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--report "$GITHUB_STEP_SUMMARY")
 [[ -z $LABEL ]] || arguments+=(--label "$LABEL")

@@ -103,7 +103,7 @@ def _proposed(given: Given, cycle: Cycle) -> list[Calibrated]:
     cuts = {name: cut for name, cut in cycle.acceptable.items() if name != "*"}
     path, source = given.folder.path / ON_SCALE, BaselineSource.JADE_CALIBRATION
     options = Options(
-        source, path, cycle.acceptable.get("*"), None, given.context, None, cycle.vertical,
+        source, path, cycle.acceptable.get("*"), None, given.context, cycle.vertical,
         ticket=cycle.ticket, report=cycle.report, day=cycle.day, cuts=cuts,
     )  # fmt: skip
     out = []

@@ -28,7 +28,7 @@ def on_one_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.limits.calibration.configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     return Rig(copied(tmp_path), opik)
 
 

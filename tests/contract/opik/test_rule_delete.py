@@ -1,4 +1,4 @@
-"""`rampgate rules delete`: a judge that is no longer in the registry leaves Opik, audited, and no other (PC5 §2)."""
+"""`rules sync --delete`: a judge that is no longer in the registry leaves Opik, audited, and no other (PC5 §2)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit(tmp_path: Path) -> Path:
 
 async def test_pc5_2_a_judge_without_a_file_is_deleted_from_each_project_and_audited(rig: Rig, audit: Path) -> None:
     before = {vertical: await rig.there(vertical) for vertical in PROJECTS}
-    ran = await rig.run("rules", "delete", "old-judge", "--audit", str(audit), "--yes", "--json")
+    ran = await rig.run("rules", "sync", "--delete", "old-judge", "--audit", str(audit), "--yes", "--json")
     assert ran.code == 0, ran.err
     for vertical in PROJECTS:
         left = dict(before[vertical])
@@ -61,13 +61,13 @@ async def test_pc5_2_a_judge_without_a_file_is_deleted_from_each_project_and_aud
     assert {(one["kind"], one["vertical"], bool(one["by"]), bool(one["at"])) for one in entries} == {
         ("rule_delete", vertical, True, True) for vertical in PROJECTS
     }
-    again = await rig.run("rules", "delete", OLD, "--audit", str(audit), "--yes")
+    again = await rig.run("rules", "sync", "--delete", OLD, "--audit", str(audit), "--yes")
     assert (again.code, "nothing to do" in again.out) == (0, True)
 
 
 async def test_a_judge_that_has_a_file_is_refused_with_the_file_and_what_to_do(rig: Rig, audit: Path) -> None:
     before = await rig.writes()
-    ran = await rig.run("rules", "delete", "ux-quality", "--audit", str(audit), "--yes")
+    ran = await rig.run("rules", "sync", "--delete", "ux-quality", "--audit", str(audit), "--yes")
     assert ran.code == 2
     assert "rules/ux_quality.yaml" in ran.err
     assert "delete the file first" in ran.err
@@ -77,17 +77,20 @@ async def test_a_judge_that_has_a_file_is_refused_with_the_file_and_what_to_do(r
 
 async def test_without_an_audit_or_a_yes_nothing_is_deleted(rig: Rig, audit: Path) -> None:
     before = await rig.writes()
-    ran = await rig.run("rules", "delete", OLD, "--yes")
+    ran = await rig.run("rules", "sync", "--delete", OLD, "--yes")
     assert (ran.code, "--audit FILE" in ran.err) == (2, True)
-    ran = await rig.run("rules", "delete", OLD, "--audit", str(audit))
+    ran = await rig.run("rules", "sync", "--delete", OLD, "--audit", str(audit))
     assert (ran.code, "--yes" in ran.err) == (2, True)
-    assert (await rig.run("rules", "delete", OLD, "--dry-run")).code == 0
+    assert (await rig.run("rules", "sync", "--delete", OLD, "--dry-run")).code == 0
     assert await rig.writes() == before
 
 
 async def test_one_verticals_copy_is_deleted_alone_and_anothers_in_its_project_is_left(rig: Rig, audit: Path) -> None:
     await left_behind(rig, "receipts", "somebody")
-    ran = await rig.run("rules", "delete", OLD, "--vertical", "receipts", "--audit", str(audit), "--yes", "--json")
-    assert [len(one["deleted"]) for one in ran.json["verticals"]] == [1]
+    ran = await rig.run(
+        "rules", "sync", "--delete", OLD, "--vertical", "receipts", "--audit", str(audit), "--yes", "--json"
+    )
+    assert [[each["judge"] for each in one["delete"]] for one in ran.json["verticals"]] == [[OLD]]
+    assert [one["written"] for one in ran.json["verticals"]] == [[OLD]]
     assert (await rig.there("receipts"))[OLD].metadata["vertical"] == "somebody"
     assert OLD in await rig.there("rewards_assistant")

@@ -13,7 +13,7 @@ from rampgate.local.services.redis import RedisServer
 from rampgate.settings import Settings
 from rampgate.worker import feed as feed_process
 from rampgate.worker.feed import run_feed
-from rampgate.worker.sweep import Asked, run_sweep
+from rampgate.worker.sweep import run_sweep
 from streams.redis.fitness import Evicting, probe, refuse_evicting
 from streams.redis.state import RedisStore
 
@@ -69,7 +69,7 @@ async def test_a_feed_and_a_sweep_refuse_it_before_they_read_anything(
     client.config_set("maxmemory", "100mb")
     client.config_set("maxmemory-policy", "allkeys-lru")
     settings = Settings(redis=server.url, kafka="127.0.0.1:1", dynamodb_endpoint="http://127.0.0.1:1")
-    running = run_feed(settings, once=True) if process == "feed" else run_sweep(settings, Asked(0, "swept"))
+    running = run_feed(settings, once=True) if process == "feed" else run_sweep(settings, 0, "swept")
     with pytest.raises(Evicting, match="noeviction"):
         await asyncio.wait_for(running, 60)
     assert client.dbsize() == 0

@@ -51,7 +51,7 @@ def test_filters_and_wrong_input(letter_rig: LetterRig) -> None:
     for wrong, said in (
         (["--cause", "bad luck"], "opik_rejected"),
         (["--since", "yesterday"], "ISO 8601"),
-        (["--replay-id", "x"], "UUID"),
+        (["--replay-id", "x"], "is no option any more"),
     ):
         ran = letter_rig.command("list", *wrong)
         assert (ran.code, ran.out) == (2, b"")

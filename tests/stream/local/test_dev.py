@@ -115,20 +115,3 @@ def test_a_model_of_this_machine_takes_the_stand_ins_place_and_no_other_does(
     assert process.wait(30) == 0
     assert (addresses["judge"] == url) is taken
     assert any("rampgate.local.model" in command for command in children) is not taken
-
-
-def test_a_taken_port_is_named_and_nothing_starts() -> None:
-    first, addresses, _ = start("--no-worker")
-    try:
-        port = addresses["opik"].split(":")[2].removesuffix("/api")
-        ran = subprocess.run(
-            [sys.executable, "-m", "rampgate", "dev", "--json", "--no-worker", "--opik-port", port],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert f"port {port} is taken" in ran.stderr
-    finally:
-        first.send_signal(signal.SIGTERM)
-        first.wait(30)

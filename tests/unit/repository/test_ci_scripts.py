@@ -199,7 +199,7 @@ def test_pc5_5_2_a_run_on_main_is_recorded_and_proposed_and_later_gates_are_comp
         def gate() -> subprocess.CompletedProcess[str]:
             asked = ("--dataset", "items.jsonl", "--outputs", "outputs.jsonl", "--baselines", ".ci/baselines.json")
             return subprocess.run(
-                [".venv/bin/rampgate", "gate", "run", *asked, "--json", "--format", "github"],
+                [".venv/bin/rampgate", "gate", "run", *asked, "--json", "--report", "github"],
                 cwd=repository.path, env=dict(os.environ), capture_output=True, text=True, timeout=200, check=False,
             )  # fmt: skip
 

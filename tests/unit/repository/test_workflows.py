@@ -74,9 +74,9 @@ def test_every_pull_request_is_validated() -> None:
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands == [
         "make setup",
-        ".venv/bin/rampgate rules validate --format github --metrics-file rules.prom",
-        ".venv/bin/rampgate manifest validate --format github --metrics-file manifest.prom",
-        ".venv/bin/rampgate manifest resolve --check --format github",
+        ".venv/bin/rampgate rules validate --report github --metrics-file rules.prom",
+        ".venv/bin/rampgate manifest validate --report github --metrics-file manifest.prom",
+        ".venv/bin/rampgate manifest resolve --check --report github",
         ".venv/bin/rampgate check cadence --only agreement --metrics-file cadence.prom",
     ]
     assert not any(step.get("continue-on-error") for step in job["steps"])

@@ -276,16 +276,18 @@ def kept(file: Path) -> list[str]:
         (("then.jsonl", "now.jsonl", "--judge", "refusal"), "--judge: goes with --outputs"),
         (("then.jsonl", "now.jsonl", "--base", "HEAD", "--capture", "3"), "--base, --capture: goes with"),
         (("then.jsonl", "now.jsonl", "--items", "5"), "--items: goes with"),
-        (("then.jsonl", "now.jsonl", "--baselines", "a.jsonl", "--model", "http://x"), "--baselines, --model: goes"),
+        (("then.jsonl", "now.jsonl", "--baselines", "a.jsonl", "--items", "5"), "--items, --baselines: goes"),
+        (("then.jsonl", "now.jsonl", "--model", "http://x"), "--model: is no option any more; RAMPGATE_MODEL_URL"),
         (("--outputs", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--seed", "x", "--judge", "nobody"), "nobody"),
         (("--seed", "x", "--vertical", "nowhere"), "nowhere"),
-        (("--seed", "x", "--judge", "refusal", "--model", "http://127.0.0.1:9/v1"), "answered none"),
+        (("--seed", "x", "--judge", "refusal"), "answered none"),
     ],
 )
 def test_bad_input_and_a_model_out_of_reach_end_with_2(
     words: tuple[str, ...], says: str, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "1")
+    monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:9/v1")
     code, _, told = check(*words)
     assert (code, says in told) == (2, True), told

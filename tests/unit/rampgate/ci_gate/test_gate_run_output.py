@@ -23,7 +23,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 def test_annotations_stand_on_stderr_and_can_begin_no_command(rig: Rig) -> None:
     rig.answers(lambda n: 0.6)
     jsonl(rig.outputs, *(answer(n, 0.6) for n in range(ITEMS)), {"id": "other\n::error::x", "output": "x"})
-    done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--format", "github", "--json")
+    done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--report", "github", "--json")
     assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (1, "fail")
     commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
     assert [line for line in commands if line.startswith("::error")] == [

@@ -161,7 +161,7 @@ def test_the_verdict_is_evaluate_gates(rig: Traced) -> None:
 def test_all_reports_tell_of_traces(rig: Traced, tmp_path: Path) -> None:
     files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "html")}
     options = [one for file in files.values() for one in ("--report", file)]
-    done = ran("--milestone", "pre_full", "--traces", rig.traces, "--format", "github", *options)
+    done = ran("--milestone", "pre_full", "--traces", rig.traces, "--report", "github", *options)
     assert done.exit_code == 0, done.output
     for told in (done.stderr, files["md"].read_text(), files["html"].read_text()):
         assert f"{TRACES} traces of /" in told

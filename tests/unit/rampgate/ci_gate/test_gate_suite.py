@@ -144,7 +144,7 @@ def test_a_run_that_is_not_yet_confirmed_fails_and_says_so(rig: Rig) -> None:
 
 def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Rig) -> None:
     path = document(rig, "fail", compared("fail", {**SAFETY, "message": "@team see <img>"}, SLOW))
-    reports = ("--report", rig.root / "gate.xml", "--report", rig.root / "gate.md", "--format", "github", "--json")
+    reports = ("--report", rig.root / "gate.xml", "--report", rig.root / "gate.md", "--report", "github", "--json")
     done = ran(*on_outputs(rig), "--suite", path, "--commit", COMMIT, *reports)
     assert done.exit_code == 1, done.output
     assert (

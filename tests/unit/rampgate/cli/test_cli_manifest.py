@@ -296,20 +296,20 @@ def test_pc5_ac6_a_violated_field_is_named_in_all_three_forms(configs: Path) -> 
     [error] = document.json["errors"]
     assert (error["field"], error["severity"]) == ("dataset.version", "error")
     assert error["line"] == (configs / MANIFEST).read_text().splitlines().index("  version: seven") + 1
-    github = run(configs, "manifest", "validate", "--format", "github")
+    github = run(configs, "manifest", "validate", "--report", "github")
     assert github.code == 1
     assert re.search(r"^::error file=.*evaluation_manifest\.yaml,line=\d+,col=3,title=", github.err, re.M)
-    both = run(configs, "manifest", "validate", "--format", "github", "--json")
+    both = run(configs, "manifest", "validate", "--report", "github", "--json")
     assert json.loads(both.out) == document.json
     assert "::error " in both.err
 
 
 def test_check_annotates_a_stale_manifest_as_an_error(configs: Path) -> None:
     edit(configs / "manifest-base.yaml", "data_integrity: 0.9", "data_integrity: 0.95")
-    ran = resolved(configs, "--check", "--format", "github")
+    ran = resolved(configs, "--check", "--report", "github")
     assert ran.code == 1
     assert re.search(r"^::error file=\S*evaluation_manifest\.yaml,line=\d+", ran.err, re.M)
-    validated = run(configs, "manifest", "validate", "--format", "github")
+    validated = run(configs, "manifest", "validate", "--report", "github")
     assert (validated.code, "::warning " in validated.err) == (0, True)
 
 

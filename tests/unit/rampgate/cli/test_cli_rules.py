@@ -34,8 +34,8 @@ def test_the_shipped_registry_is_valid_in_all_forms() -> None:
     found = validated(shipped).json
     assert (found["valid"], found["errors"]) == (True, [])
     assert [one["field"] for one in found["warnings"]] == [*LACKS]
-    github = run(shipped, "rules", "validate", "--format", "github")
-    assert (github.code, github.out, github.err.count("::warning ")) == (0, "", len(LACKS))
+    github = run(shipped, "rules", "validate", "--report", "github")
+    assert (github.code, github.err.count("::warning ")) == (0, len(LACKS))
     text = run(shipped, "rules", "validate")
     assert (text.code, text.err) == (0, "")
     assert f"valid, 0 errors, {len(LACKS)} warnings" in text.out
@@ -127,7 +127,7 @@ def test_warnings_alone_are_valid(configs: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_annotations_are_escaped_and_stand_beside_the_document(configs: Path) -> None:
     edit(configs / QUALITY, "name: ", 'x%0A::stop: "a,b:c%"\nname: ')
-    ran = run(configs, "rules", "validate", "--json", "--format", "github")
+    ran = run(configs, "rules", "validate", "--json", "--report", "github")
     assert ran.code == 1
     assert not ran.json["valid"]
     lines = ran.err.splitlines()

@@ -10,7 +10,6 @@ from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 from tests.unit.rampgate.cli.vertical_commands import COMMANDS
 
-MODEL = ("--model", "http://127.0.0.1:1/v1")
 ANSWERS = {
     **{command: (*words, "--vertical", "receipts") for command, words in COMMANDS.items()},
     "coverage": ("coverage",),
@@ -18,9 +17,9 @@ ANSWERS = {
     "sweep": ("sweep", "--since", "2d"),
     "traces": ("traces",),
     "check drift, all": ("check", "drift", "scores.jsonl", "scores.jsonl"),
-    "check drift, asking": ("check", "drift", "--outputs", "scores.jsonl", *MODEL),
-    "check noise": ("check", "noise", *MODEL),
-    "check canaries": ("check", "canaries", *MODEL),
+    "check drift, asking": ("check", "drift", "--outputs", "scores.jsonl"),
+    "check noise": ("check", "noise"),
+    "check canaries": ("check", "canaries"),
     "check inversion, users": ("check", "inversion", "--users", "--vertical", "receipts"),
     "check inversion, published": ("check", "inversion", "pairs.jsonl", "--standing", "standing.jsonl"),
     "gate run": ("gate", "run", "--milestone", "pre_merge", "--outputs", "scores.jsonl"),
@@ -50,6 +49,7 @@ def test_pf9_fr1_a_command_that_needs_the_registry_ends_with_2_and_the_folder_it
     """Else a registered vertical is called `unregistered`, and a limit that is stated is said not to be."""
     alone(tmp_path, monkeypatch)
     files(tmp_path)
+    monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:1/v1")
     code, document, told = ran(capsys, monkeypatch, *ANSWERS[command])
     assert (code, document["text"]) == (2, "")
     assert f"{tmp_path}/configs: no such folder" in told.replace("\n", "")

@@ -88,7 +88,7 @@ def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answe
 
 
 def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
-    shop: Shop, check: Check, tmp_path: Path, model: Running
+    shop: Shop, check: Check, tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.people()
     standing, outputs = tmp_path / "standing.jsonl", jsonl(tmp_path / "outputs.jsonl", *map(output, range(TURNS)))
@@ -100,10 +100,12 @@ def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
     assert (code, one["inverted"], one["overdue"], one["decided_at"]) == (1, None, True, None)
     assert "--outputs FILE asks it" in one["reason"]
     assert "has not passed since" in suspended_by_file(standing, [new], day)["helpfulness"]
-    code, told, _ = check("--standing", standing, "--outputs", outputs, "--model", model.url)
+    monkeypatch.setenv("RAMPGATE_MODEL_URL", model.url)
+    code, told, _ = check("--standing", standing, "--outputs", outputs)
     assert (code, told["judges"][0]["inverted"]) == (0, False), told
     assert suspended_by_file(standing, [new], day) == {}
-    assert check("--standing", standing, "--outputs", outputs, "--model", "http://127.0.0.1:9")[0] == 0, "asked once"
+    monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:9")
+    assert check("--standing", standing, "--outputs", outputs)[0] == 0, "asked once"
 
 
 def test_pf9_fr10_a_quarter_without_a_check_is_a_finding(shop: Shop, check: Check, tmp_path: Path) -> None:

@@ -137,5 +137,5 @@ def optimise_rig(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opti
         rig = OptimiseRig(folder, model, agent)
         made.append(rig)
         with commands(environment(rig.root, model.url), monkeypatch):
-            monkeypatch.setattr("rampgate.optimisation.command.configure_logs", lambda level, form: None)
+            monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
             yield rig

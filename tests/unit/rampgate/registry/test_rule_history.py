@@ -30,53 +30,53 @@ def root(tmp_path: Path) -> Path:
     return configs
 
 
-def test_everything_of_the_registry_comes_back_and_nothing_else(root: Path) -> None:
+def back(root: Path, rev: str, judge: str = "a") -> list[str]:
+    files = changed_since(root, rev, judge)
+    restore(root, rev, files)
+    return [file.as_posix() for file in files]
+
+
+@pytest.mark.parametrize("judge", ["a", "A"])
+def test_a_judges_files_come_back_in_either_spelling_and_nothing_else(root: Path, judge: str) -> None:
     head = git(root, "rev-parse", "HEAD")
-    changed = restore(root, "HEAD~1")
-    names = ["evaluation_manifest.yaml", "rules/a.yaml", "rules/new.yaml", "rules/receipts/a.yaml"]
-    assert [file.as_posix() for file in changed] == names
-    assert (root / "rules/a.yaml").read_text() == "good"
-    assert (root / "rules/receipts/a.yaml").read_text() == "good"
-    assert (root / "evaluation_manifest.yaml").read_text() == "one"
-    assert not (root / "rules/new.yaml").exists()
-    assert (root / "other.yaml").read_text() == "bad"
+    assert back(root, "HEAD~1", judge) == ["rules/a.yaml", "rules/receipts/a.yaml"]
+    assert {(root / f"rules/{name}.yaml").read_text() for name in ("a", "receipts/a")} == {"good"}
+    assert {(root / f"{name}.yaml").read_text() for name in ("evaluation_manifest", "other", "rules/new")} == {"bad"}
     assert git(root, "rev-parse", "HEAD") == head
-    assert restore(root, "HEAD~1") == []
+    assert back(root, "HEAD~1", judge) == []
 
 
-def test_one_judge_alone_comes_back_in_either_spelling(root: Path) -> None:
-    changed = restore(root, "HEAD~1", ["A"])
-    assert [file.as_posix() for file in changed] == ["rules/a.yaml", "rules/receipts/a.yaml"]
-    assert (root / "evaluation_manifest.yaml").read_text() == "bad"
+def test_a_judge_that_was_not_there_goes(root: Path) -> None:
+    assert back(root, "HEAD~1", "new") == ["rules/new.yaml"]
+    assert not (root / "rules/new.yaml").exists()
 
 
 def test_a_change_that_no_commit_has_is_not_lost(root: Path) -> None:
     (root / "rules/a.yaml").write_text("work of an afternoon")
     with pytest.raises(NoHistory, match=r"rules/a\.yaml.*not committed"):
-        restore(root, "HEAD~1")
+        back(root, "HEAD~1")
     assert (root / "rules/a.yaml").read_text() == "work of an afternoon"
-    assert (root / "evaluation_manifest.yaml").read_text() == "bad"
+    assert (root / "rules/receipts/a.yaml").read_text() == "bad"
 
 
 def test_a_new_file_that_no_commit_has_is_not_lost(root: Path) -> None:
     (root / "rules/fresh.yaml").write_text("x")
     with pytest.raises(NoHistory, match="fresh"):
-        restore(root, "HEAD~1")
+        back(root, "HEAD~1", "fresh")
     assert (root / "rules/fresh.yaml").exists()
 
 
 def test_nothing_changed_is_nothing_to_do(root: Path) -> None:
-    assert restore(root, "HEAD") == []
-    assert changed_since(root, "HEAD~1", ["b"]) == []
+    assert back(root, "HEAD") == back(root, "HEAD~1", "b") == []
 
 
 @pytest.mark.parametrize("rev", ["nowhere", "--output=x", "", "HEAD~9"])
 def test_a_version_that_is_none_is_refused(root: Path, rev: str) -> None:
     with pytest.raises(NoHistory):
-        restore(root, rev)
+        back(root, rev)
     assert (root / "rules/a.yaml").read_text() == "bad"
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoHistory):
-        restore(tmp_path, "HEAD")
+        back(tmp_path, "HEAD")

@@ -28,7 +28,7 @@ def desk(folder: Path, agent: str = GOOD, **candidate: Any) -> Path:
 
 
 def run(path: Path, *arguments: object) -> tuple[int, dict[str, Any], str]:
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--format", "github", "--json"])
+    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--report", "github", "--json"])
     assert done.stdout, (done.exception, done.output)
     return done.exit_code, json.loads(done.stdout), done.stderr
 

@@ -19,7 +19,7 @@ CASES = [case(number, tags=["safety"]) for number in range(4)]
 
 def run(path: Path, *arguments: object) -> tuple[int, str, str]:
     """Exit code, verdict and annotations of a run."""
-    named = ["suite", "run", str(path), *map(str, arguments), "--json", "--format", "github"]
+    named = ["suite", "run", str(path), *map(str, arguments), "--json", "--report", "github"]
     done = CliRunner().invoke(app, named)
     assert done.stdout, (done.exception, done.output)
     told: dict[str, Any] = json.loads(done.stdout)

@@ -27,7 +27,7 @@ def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], s
     reports = [path.parent / f"r.{ending}" for ending in ("html", "md", "xml")]
     named = [str(word) for one in reports for word in ("--report", one)]
     done = CliRunner().invoke(
-        app, ["suite", "run", str(path), *map(str, words), *named, "--format", "github", "--json"]
+        app, ["suite", "run", str(path), *map(str, words), *named, "--report", "github", "--json"]
     )
     assert done.exit_code == 1, done.output
     page, markdown, junit = (one.read_text() for one in reports)

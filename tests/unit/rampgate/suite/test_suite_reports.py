@@ -128,7 +128,7 @@ def test_missing_scores_that_decide_are_an_error_and_no_failure_of_a_test(
 def test_annotations_name_what_blocks_on_stderr_beside_the_document(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, found, said = ran(capsys, monkeypatch, *COMPARE, "--format", "github", "--json")
+    code, found, said = ran(capsys, monkeypatch, *COMPARE, "--report", "github", "--json")
     assert (code, found["verdict"]) == (1, "fail")
     told = said.splitlines()
     assert [line.split(" ")[0] for line in told].count("::error") == len(found["reasons"])
@@ -148,7 +148,7 @@ def test_a_page_of_equal_runs_says_that_nothing_regresses(
     told = junit_suite((files / "r.xml").read_bytes())
     assert [one.findtext("system-out") for one in told if one.get("name") == "safety"] == ["cannot tell"]
     assert said in (files / "r.md").read_text()
-    assert said in ran(capsys, monkeypatch, *COMPARE, "--format", "github", "--json")[2]
+    assert said in ran(capsys, monkeypatch, *COMPARE, "--report", "github", "--json")[2]
     assert said in ran(capsys, monkeypatch, *COMPARE)[1]["text"]
     assert "Why" not in [section.title for section in report.sections]
 
