@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from aiolimiter import AsyncLimiter
 
 from evalcore.inversion.users import UserSignal, UserTurn
-from rampgate.opik_reading import opened
+from rampgate.registry.opik_reading import opened
 from rampgate.settings import Settings
 from schemas.answers import TurnView
 from schemas.signals import REROLL, THUMBS

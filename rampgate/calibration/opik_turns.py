@@ -19,8 +19,8 @@ from rampgate.console import Failure, run, user
 from rampgate.export.audited import record
 from rampgate.export.lines import said
 from rampgate.limits.window import PATIENCE_SECONDS, by_name, off_scale, production_turns
-from rampgate.opik_reading import opened
 from rampgate.progress import progress
+from rampgate.registry.opik_reading import opened
 from rampgate.settings import Settings
 from rampgate.wiring import producing
 from schemas.answers import TurnView

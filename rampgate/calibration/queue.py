@@ -19,7 +19,7 @@ from evalcore.registry.judge import Judge
 from rampgate.calibration.folder import DrawnTurn, Rating
 from rampgate.calibration.turns import off_scale
 from rampgate.console import Failure, run
-from rampgate.opik_reading import client_of
+from rampgate.registry.opik_reading import client_of
 from rampgate.settings import Settings
 from schemas.calibration_cycle import Cycle, PeoplesQueue
 from schemas.judges import ScoreType

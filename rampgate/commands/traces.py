@@ -82,7 +82,7 @@ async def traces(
 async def _newest(context: Context, wanted: Mapping[str, str], limit: int) -> Document:
     """The newest traces whose metadata holds what is wanted."""
     from agents.ports import Unauthorized, Unavailable
-    from rampgate.opik_reading import opened
+    from rampgate.registry.opik_reading import opened
     from rampgate.registry.verticals import workspace_of
     from schemas.dead_letters import clean
 
@@ -111,7 +111,7 @@ async def _one(context: Context, trace_id: str, vertical: str | None) -> Documen
     import uuid
 
     from agents.traces import trace_bytes
-    from rampgate.opik_reading import opened
+    from rampgate.registry.opik_reading import opened
     from rampgate.registry.verticals import workspace_of
     from schemas.dead_letters import clean
     from streams.queries.turn_view import text_of

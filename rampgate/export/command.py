@@ -19,8 +19,8 @@ from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
 from rampgate.export.verification import ExportAudit, seal_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
-from rampgate.opik_reading import opened
 from rampgate.progress import Progress, progress
+from rampgate.registry.opik_reading import opened
 from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import require_vertical
 from rampgate.settings import Settings

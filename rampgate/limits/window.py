@@ -18,8 +18,8 @@ from evalcore.registry.registry import Registry
 from evalcore.scoring.applicability import kept_weight
 from rampgate.checks.score_files import ScoreColumn
 from rampgate.console import Failure, run
-from rampgate.opik_reading import opened
 from rampgate.progress import progress
+from rampgate.registry.opik_reading import opened
 from rampgate.settings import Settings
 from schemas.answers import TurnView
 from schemas.judges import judge_id

@@ -84,7 +84,7 @@ async def opened(
     It has the credentials of the vertical that owns the project, else the operator's. Raises Unauthorized where the
     vertical's key can't be read.
     """
-    from rampgate.opik_reading import client_of
+    from rampgate.registry.opik_reading import client_of
     from streams.opik.datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == project), None)
