@@ -60,7 +60,7 @@ class Gates:
         if scoring is None:
             scoring = self._by_settings()
         topic = parts.topics["judge-standing"]
-        self.standings = JudgeStandings(parts.access, topic, parts.clock, self._checks_read)
+        self.standings = JudgeStandings(parts.access, topic, parts.clock, self._checks_read, _versions)
         self.skips = GateSkips(parts.access, parts.topics["gate-overrides"], parts.clock)
         self.verdicts = VerdictLog(
             parts.access,
