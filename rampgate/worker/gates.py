@@ -29,7 +29,7 @@ from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
-from streams.gates.state_completeness import StateCompleteness
+from streams.gates.traffic import StateCompleteness
 from streams.gates.verdict_log import VerdictLog
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
@@ -60,7 +60,7 @@ class Gates:
         if scoring is None:
             scoring = self._by_settings()
         topic = parts.topics["judge-standing"]
-        self.standings = JudgeStandings(parts.access, topic, parts.clock, self._checks_read)
+        self.standings = JudgeStandings(parts.access, topic, parts.clock, self._checks_read, _versions)
         self.skips = GateSkips(parts.access, parts.topics["gate-overrides"], parts.clock)
         self.verdicts = VerdictLog(
             parts.access,

@@ -6,7 +6,7 @@ while it can't be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -24,7 +24,8 @@ log = structlog.get_logger(__name__)
 
 
 class JudgeStandings(FollowedTopic):
-    """`noticed` gets what is known of judges, after each reading."""
+    """`noticed` gets what is known of judges, after each reading. `versions` gives the version of each judge that
+    serves; `serving` is what `why` says of these, as of the last reading."""
 
     what = "the topic of judges' standing"
 
@@ -34,9 +35,11 @@ class JudgeStandings(FollowedTopic):
         topic: str,
         clock: Clock,
         noticed: Callable[[Suspensions], None] = lambda known: None,
+        versions: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         super().__init__(access, topic, clock)
-        self._noticed, self.known = noticed, Suspensions()
+        self._noticed, self._versions, self.known = noticed, versions, Suspensions()
+        self.serving: Mapping[tuple[str, str], str] = {}
 
     def why(self, judge: str, version: str) -> str:
         """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
@@ -59,6 +62,7 @@ class JudgeStandings(FollowedTopic):
 
     async def read_on(self) -> None:
         await super().read_on()
+        self.serving = {one: self.why(*one) for one in self._versions().items()}
         self._noticed(self.known)
 
     def made_anew(self) -> None:

@@ -72,7 +72,7 @@ INPUTS_AT_ONCE = 100
 TraceInOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """Returns a trace by its id, None where Opik has none. Raises Unavailable."""
 StateIsComplete = Callable[[], AbstractAsyncContextManager[None]]
-"""Guards a read: the state read inside is complete, or it raises Unavailable (`streams.gates.state_completeness`)."""
+"""Guards a read: the state read inside is complete, or it raises Unavailable (`streams.gates.traffic`)."""
 Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
 """Returns the dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
 

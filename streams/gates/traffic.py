@@ -1,12 +1,16 @@
-"""Reads a window's eligible turns and the pools of their last records in one step (contracts §3)."""
+"""Reads a window's eligible turns and the pools of their last records in one step (contracts §3), and guards such
+reads."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
+
+from faust.types import TP
 
 from agents.join.counting import (
     CONSUMED,
@@ -28,17 +32,21 @@ from agents.keys import (
     REFUSED,
     TURN_POOL,
     UNNAMED,
+    WATERMARK,
     Key,
     names_of,
     pool_place,
     spelled,
 )
-from agents.ports import Store
+from agents.ports import Store, Unavailable
 from evalcore.gates.composition import BEYOND, Traffic
 from evalcore.scoring.sampling import PooledTurn, in_window
 from schemas.outcomes import Kind
+from schemas.settings import KafkaAccess
+from streams.kafka.offsets import GroupOffsets, KafkaOffsets
 from streams.queries.coverage import HOUR_SECONDS, Piece, counted, pieces
 
+REBUILDING: Final = "the join state is being rebuilt from the topics"
 RUNNING_SECONDS: Final = 3_600
 """A trace that has not ended for so long is left out; a younger one is no one's evidence yet."""
 RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED = "record_not_come", "dead_lettered", "not_ended"
@@ -205,3 +213,44 @@ def _blocks(hour: int, since: int, until: int) -> list[Piece] | None:
     """Return the pieces of an hour's seconds in (since, until]; None where that is the whole hour."""
     found = pieces(max(hour * HOUR_SECONDS, since + 1), min((hour + 1) * HOUR_SECONDS - 1, until))
     return None if found and found[0].whole else found
+
+
+class StateCompleteness:
+    """Tells whether the state holds all that a group has settled of some topics: gates must not see half of it
+    (promises 1 and 4).
+
+    The watermarks show a Redis that was emptied, whoever holds the partitions: they are gone, or below what the group
+    has committed, until the records are read again. So each worker can tell, even before another has noticed.
+    """
+
+    def __init__(self, store: Store, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
+        self._store = store
+        self._committed, self._offsets = GroupOffsets(access, group, topics), KafkaOffsets(access, tries=2)
+
+    async def close(self) -> None:
+        await self._committed.close()
+        await self._offsets.close()
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[None]:
+        """Guard a read: inside, the state is complete. Raises Unavailable at the start where it is not, and at the end
+        where it was lost meanwhile."""
+        committed = await self._committed.committed()
+        before = await self._marks(list(committed))
+        short = {TP(*place): committed[place] for place, mark in before.items() if mark < committed[place]}
+        if short:
+            # More was committed of a topic than it holds now, where the topic was deleted and made anew.
+            ends = await self._offsets.ends(short)
+            if any(before[partition] < min(offset, ends[partition]) for partition, offset in short.items()):
+                raise Unavailable(REBUILDING)
+        yield
+        after = await self._marks(list(committed))
+        if any(after[place] < mark for place, mark in before.items()):
+            raise Unavailable(REBUILDING)
+
+    async def _marks(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The watermark of each partition: the state holds every record below it; -1 where there is none."""
+        held = (
+            await self._store.read([WATERMARK.key(topic, partition) for topic, partition in places]) if places else []
+        )
+        return {place: int(mark) if mark else -1 for place, mark in zip(places, held, strict=True)}

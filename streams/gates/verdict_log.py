@@ -148,7 +148,10 @@ class VerdictLog:
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
-        return self.standings.why(judge, version) if self.standings is not None else ""
+        if self.standings is None:
+            return ""
+        known = self.standings.serving.get((judge, version)) if self.standings.readable else None
+        return known if known is not None else self.standings.why(judge, version)
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

@@ -20,7 +20,7 @@ from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
 from streams.gates.samples import FrozenSamples, PooledTraces
-from streams.gates.state_completeness import StateCompleteness
+from streams.gates.traffic import StateCompleteness
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore

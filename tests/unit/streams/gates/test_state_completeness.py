@@ -7,7 +7,7 @@ from faust.types import TP
 
 from agents.ports import Change, Unavailable
 from schemas.settings import KafkaAccess
-from streams.gates.state_completeness import StateCompleteness
+from streams.gates.traffic import StateCompleteness
 from tests.memory_ports import ManualClock, MemoryStore
 
 TOPIC, FAR = "traces", 4_102_444_800_000
