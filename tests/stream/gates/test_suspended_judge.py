@@ -32,7 +32,10 @@ async def suspended(rig: Rig, *judges: str) -> None:
     """Return once the worker knows that these judges are suspended, and no other."""
     gates = rig.workers[0][0].gates
     assert gates is not None
-    await come(lambda: gates.standings.suspended is not None and {*gates.standings.suspended} == {*judges}, 120)
+    standings = gates.standings
+    await come(
+        lambda: standings.readable and {one for (one, _), why in standings.serving.items() if why} == {*judges}, 120
+    )
 
 
 def inverted(rig: Rig, vertical: str) -> float | None:
