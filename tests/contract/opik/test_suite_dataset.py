@@ -32,7 +32,7 @@ def item(name: str, *tags: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.suite.run.configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     return await sync_rig.made(tmp_path / "registry", opik)
 
 
