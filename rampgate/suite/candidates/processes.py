@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -69,7 +70,8 @@ class Started:
             await asyncio.gather(self.reading, return_exceptions=True)
 
     def _end(self) -> None:
-        for _ in range(ROUNDS):
+        killed = set[int]()
+        for round_ in range(ROUNDS):
             ended, mark = self.ended, f"{MARK}={self.mark}".encode()
             left = _descendants(self.process.pid if not ended else None, mark)
             with suppress(ProcessLookupError, PermissionError):
@@ -78,8 +80,10 @@ class Started:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(one, signal.SIGKILL)
             self.process.wait()
-            if ended and not left:
+            killed.update(left)
+            if ended and not left and not any(map(_runs, killed)):
                 return
+            time.sleep(round_ * 0.01)  # a busy machine takes its time to end what was killed
 
     async def code(self) -> int | None:
         """Its exit code, soon after its channel was closed; None where it goes on all the same."""
@@ -155,6 +159,13 @@ def _descendants(root: int | None, mark: bytes) -> list[int]:
         found.update(below)
         waiting += below
     return sorted(found - ended - {root})
+
+
+def _runs(one: int) -> bool:
+    try:
+        return Path("/proc", str(one), "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def _begun(

@@ -200,7 +200,7 @@ def beat_of_the_feed(client: Deaf) -> Coroutine[Any, Any, object]:
 def reader_of_a_shard(client: Deaf) -> Coroutine[Any, Any, object]:
     lease = SimpleNamespace(valid=True, shard_id="shard", place=SimpleNamespace(end=False))
     reader: Any = SimpleNamespace(
-        _stopping=asyncio.Event(), _polls=asyncio.Semaphore(), _clock=ManualClock(), _failures=0, lease=lease
+        stopping=asyncio.Event(), polls=asyncio.Semaphore(), clock=ManualClock(), _failures=0, lease=lease
     )
     reader._step = client
     return ShardReader.run(reader)
