@@ -102,7 +102,7 @@ class Run:
 async def optimise(
     work: Work, holding: Holding, store: SealedStore, scorer: Scorer, spend: Spend, tell: Callable[[str], None]
 ) -> Run:
-    """Run the loop; nothing is written but answers, to `store`. `tell` is told what it does. Raises Failure where the
+    """Run the loop; nothing is written but answers, to `store`. `tell` gets what it does. Raises Failure where the
     meta-LLM or the candidate is out of reach, and Unavailable where the meta-LLM's answer can't be kept."""
     rows = work.golden.items
     found = standings(rows, work.said, work.registry, work.vertical, AT)

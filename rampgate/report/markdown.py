@@ -17,7 +17,7 @@ _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 _GAP: Final = "&#8203;"
 _LINKED: Final = re.compile(r"(&#64;|&#36;|\\#|GH-|(?:https?|ftp):(?=//)|www(?=\.))", re.IGNORECASE)
 """What GitHub makes a mention, a formula, an issue's or an address's link of, also where it is escaped: it looks again
-at what was rendered. A space without width right behind it hides it from that look, and from nobody's eyes."""
+at what was rendered. A space without width right behind it hides it from that look, and from no one's eyes."""
 
 
 def markdown(report: Report) -> str:

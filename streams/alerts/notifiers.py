@@ -107,7 +107,7 @@ class Slack:
     address: Address | None
 
     async def tell(self, text: str, failed: str, **about: object) -> str:
-        """Return who was told, or that nobody was, since no webhook is set. Empty where the text was not delivered: the
+        """Return who was told, or that no one was, since no webhook is set. Empty where the text was not delivered: the
         log line `failed` says so."""
         if self.address is None:
             return "nobody: slack_webhook is not set"

@@ -219,8 +219,9 @@ class StateCompleteness:
     """Tells whether the state holds all that a group has settled of some topics: gates must not see half of it
     (promises 1 and 4).
 
-    The watermarks show a Redis that was emptied, whoever holds the partitions: they are gone, or below what the group
-    has committed, until the records are read again. So each worker can tell, even before another has noticed.
+    The watermarks show a Redis that was emptied, no matter which worker holds the partitions: they are gone, or below
+    what the group has committed, until the records are read again. So each worker can tell, even before another has
+    noticed.
     """
 
     def __init__(self, store: Store, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
@@ -239,7 +240,7 @@ class StateCompleteness:
         before = await self._marks(list(committed))
         short = {TP(*place): committed[place] for place, mark in before.items() if mark < committed[place]}
         if short:
-            # More was committed of a topic than it holds now, where the topic was deleted and made anew.
+            # More was committed of a topic than it holds now, where the topic was deleted and made again.
             ends = await self._offsets.ends(short)
             if any(before[partition] < min(offset, ends[partition]) for partition, offset in short.items()):
                 raise Unavailable(REBUILDING)

@@ -37,7 +37,7 @@ class GapReason(StrEnum):
 @dataclass(frozen=True)
 class Gap:
     """Offsets [since, until) of a partition that Kafka no longer had when they were to be read. `until` is None where
-    the log they were in is gone, so that nobody can know where it ended."""
+    the log they were in is gone, so that its end is unknown."""
 
     partition: TP
     since: int
