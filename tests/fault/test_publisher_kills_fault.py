@@ -108,7 +108,7 @@ def answered_at(gates: GateRig) -> dict[str, int]:
     """When each request's verdict was written, in ms."""
     found = {}
     for record in gates.rig.records("verdicts"):
-        found[json.loads(record.value() or b"")["request_id"]] = record.timestamp()[1]
+        found[json.loads(record.value or b"")["request_id"]] = record.timestamp
     return found
 
 

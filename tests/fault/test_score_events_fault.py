@@ -37,7 +37,7 @@ def model() -> Iterator[Model]:
 
 def events(rig: Rig) -> list[dict[str, Any]]:
     """All that a plain consumer, such as PS-5's, reads."""
-    return [json.loads(record.value() or b"") for record in rig.records("judge-scores")]
+    return [json.loads(record.value or b"") for record in rig.records("judge-scores")]
 
 
 def marks(rig: Rig) -> int:

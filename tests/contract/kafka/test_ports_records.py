@@ -16,7 +16,7 @@ from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KafkaRecords, Producer
-from tests.contract.kafka.kept_records import Kept
+from tests.fault.ledger.kafka_log import Record as KafkaRecord
 from tests.memory_ports import MemoryLog
 
 Place = tuple[str, int, int]
@@ -37,7 +37,7 @@ class Rig:
         assert isinstance(self.records, MemoryLog)
         at = sum(1 for place in self.records.records if place[1] == partition)
         for offset, value in enumerate(values, at):
-            record = Kept(self.topic, partition, offset, key, value, tuple(headers))
+            record = KafkaRecord(self.topic, partition, offset, key, value, tuple(headers))
             self.records.records[self.topic, partition, offset] = record
 
     async def drop(self, partition: int, before: int) -> None:

@@ -26,11 +26,10 @@ async def shop_round(
     opik: ScriptedOpik,
     tmp_path: Path,
     judges_model: Running,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Rig:
     root = vertical(tmp_path)
     alone(tmp_path, monkeypatch)
     for name, value in environment(root, judges_model.url).items():
         monkeypatch.setenv(name, value)
-    return rig_of(opik, tmp_path, capsys, monkeypatch)
+    return rig_of(opik, tmp_path, monkeypatch)

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import EVALUATORS, Rig
 from tests.unit.rampgate.cli.registry_copies import Ran, copied, edit
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 QUALITY = "rules/response_quality.yaml"
 OWN = "rules/receipts/response_quality.yaml"
@@ -23,15 +23,14 @@ async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
     await opik.call("POST", "/v1/private/projects", {"name": "receipts-eval"})
     rig = Rig(copied(tmp_path), opik)
     (rig.configs / "verticals/rewards_assistant.yaml").unlink()
-    git(tmp_path, "init", "-q")
-    commit(rig, "shipped")
+    committed(tmp_path)
     assert (await created(rig, "ux_quality")).code == 0
     edit(rig.configs / QUALITY, "## Scores", f"{BAD}\n\n  ## Scores")
     edit(rig.configs / OWN, "threshold:", "floor: 3\nthreshold:")
-    commit(rig, "bad")
+    committed(tmp_path)
     assert (await created(rig, "response_quality")).code == 0
     edit(rig.configs / "rules/ux_quality.yaml", "tolerance: 0.05", "tolerance: 0.04")
-    commit(rig, "another judge")
+    committed(tmp_path)
     return rig
 
 

@@ -19,7 +19,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
 from tests.unit.evalcore.registry.registry_disk import rewritten
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 
 RULE = "rules/receipts/ux_quality.yaml"
 
@@ -28,9 +28,7 @@ RULE = "rules/receipts/ux_quality.yaml"
 def registry(tmp_path: Path) -> Path:
     """A registry of its own, with its history."""
     configs = seeded(tmp_path, today())
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "the old judges")
+    committed(tmp_path)
     return configs
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.action_program import ACTIONS, action_beside_a_program, contexts, step_environment, step_run
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 from tests.unit.repository.gh_program import GhProgram
 from tests.unit.repository.workflow_files import assert_of_githubs_form, load
 
@@ -50,15 +50,12 @@ class Runner:
         self.temp.mkdir(parents=True)
         self.action = action_beside_a_program(folder / "program", FOLDER)
         written(self.target, {"rules/brevity.yaml": "enforcement: {pre_ramp: block}"})
-        git(self.target, "init", "--quiet", "--initial-branch=main")
         self.before = self.commit()
         self.environments: list[dict[str, str]] = []
         self.failed: list[subprocess.CompletedProcess[str]] = []
 
     def commit(self) -> str:
-        git(self.target, "add", "--all")
-        git(self.target, "commit", "--quiet", "--message", "a change")
-        return git(self.target, "rev-parse", "HEAD").strip()
+        return committed(self.target)
 
     def merged(self, *labels: str, base: str = "main") -> str:
         """The last commit is what pull request 12 was merged as, with a description that skips pre_full."""

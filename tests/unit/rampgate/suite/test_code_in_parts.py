@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
@@ -81,8 +81,7 @@ def test_a_configuration_without_its_code_is_of_its_commit_and_of_what_is_change
     found = []
     for word in ("one", "two", "two"):
         (folder / "agent.py").write_text(f"{GOOD}# {word}\n")
-        for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", word, "--allow-empty")):
-            git(folder, *words)
+        committed(folder, word)
         found.append(run(path, *MAIN)[1])
     (folder / "agent.py").write_text(f"{GOOD}# three\n")
     found.append(run(path)[1])
@@ -103,8 +102,7 @@ def test_fresh_samples_of_the_baseline_are_of_the_stored_runs_configuration(fold
     """The commit is part of it where no part names the code: the baseline is asked again as it was."""
     path = desk(folder, entry="agent:answer")
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "main")):
-        git(folder, *words)
+    committed(folder)
     ran(path, *MAIN)
     (folder / "agent.py").write_text(GOOD.replace("{word}", "{'good' if case['input'][-1] in '02468' else 'bad'}"))
     found = ran(path, code=1)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rampgate.cli import app
 from rampgate.console import Failure
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
@@ -39,8 +39,7 @@ class Branch:
         (folder / "tools" / "search.json").write_text("{}")
         self.path = self.write(rule, "old")
         (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-            git(folder, *words)
+        committed(folder)
         self.main = folder.parent / "main.jsonl"
         ran(self.path, "--out", self.main)
         (folder / "prompt.md").write_text("new")

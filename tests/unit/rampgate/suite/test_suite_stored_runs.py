@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.suite.runs.base_folder import commit_here, suite_at
 from rampgate.suite.suite_files import read_suite
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
@@ -36,12 +36,6 @@ def refused(*arguments: object) -> str:
     done = CliRunner().invoke(app, ["suite", *map(str, arguments)])
     assert isinstance(done.exception, Failure), done.output
     return str(done.exception)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    command = ["git", "-C", str(folder), *who, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def worse(folder: Path) -> None:
@@ -127,8 +121,7 @@ def test_without_a_suite_both_files_are_named(path: Path) -> None:
 
 def test_blame_takes_mains_last_run_and_its_commit(folder: Path, path: Path) -> None:
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\nasked.log\n")
-    for words in (("init", "--quiet", "--initial-branch=trunk"), ("add", "--all"), ("commit", "-qm", "trunk")):
-        git(folder, *words)
+    committed(folder, "trunk", branch="trunk")
     ran(path, "--label", "main")
     worse(folder)
     found = ran(path, code=1)
@@ -144,8 +137,7 @@ def test_blame_names_nobody_for_more_than_it_may_cost(folder: Path) -> None:
     agent += 'def answer(case):\n    return {"output": P, "cost_usd": 0.5}\n'
     path = written(folder, CASES, agent=agent)
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet", "--initial-branch=trunk"), ("add", "--all"), ("commit", "-qm", "trunk")):
-        git(folder, *words)
+    committed(folder, "trunk", branch="trunk")
     ran(path, "--label", "main")
     worse(folder)
     ran(path, code=1)
@@ -161,9 +153,7 @@ def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
     folder.mkdir()
     (folder / "prompt.md").write_text("good")
     assert commit_here(folder) == "c0ffee", "git does not know it"
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "one")):
-        git(tmp_path, *words)
-    head = git(tmp_path, "rev-parse", "HEAD").strip()
+    head = committed(tmp_path)
     assert commit_here(folder) == head
     (folder / "results.jsonl").write_text("{}")
     assert commit_here(folder) == head, "what git does not keep changes nothing"
@@ -177,8 +167,7 @@ def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
 def test_a_suite_is_read_as_it_was_wherever_it_stands_in_its_repository(tmp_path: Path, below: str) -> None:
     path = written(tmp_path / below)
     was = read_suite(path).configuration
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "one")):
-        git(tmp_path, *words)
+    committed(tmp_path)
     (path.parent / "prompt.md").write_text("bad")
     assert read_suite(path).configuration != was
     assert suite_at(path, "HEAD", tmp_path / "then", read_suite).configuration == was

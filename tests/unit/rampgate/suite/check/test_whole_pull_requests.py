@@ -19,7 +19,7 @@ from evalcore.suite.pairing import paired
 from evalcore.suite.power import Drawn, errors_of, slice_power
 from rampgate.cli import app
 from rampgate.suite.result_files import read_run
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 EACH = 40
@@ -87,8 +87,7 @@ def desk(tmp_path: Path, folder: Path) -> Desk:
     candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
     path = written(folder, cases, agent, candidate=candidate, samples=3)
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "begun")):
-        git(folder, *words)
+    committed(folder, "begun")
     return Desk(folder, path)
 
 
