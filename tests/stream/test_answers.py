@@ -12,10 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.fault.ledger.kafka_log import KafkaLog
-from tests.giving_up import give_up
-from tests.stream.local.dev_rig import get, rampgate, send
+from tests.stream.local.dev_rig import get, rampgate, running, send
 from tests.stream.plain_events import PROJECT, thumb, trace_event
 from tests.unit.streams.specified_metrics import SPECIFIED
 from tests.waiting import until
@@ -28,13 +26,8 @@ JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "f
 
 @pytest.fixture(scope="module")
 def dev() -> Iterator[DevStack]:
-    """The embedded stack with a worker, as `rampgate dev` has it."""
-    stack = DevStack()
-    try:
-        with stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack) as stack:
+        yield stack
 
 
 @pytest.fixture(scope="module")

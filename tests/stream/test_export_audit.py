@@ -15,11 +15,9 @@ import pytest
 
 from rampgate.local.demo.day import uuid7
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
 from tests.fault.ledger.kafka_log import KafkaLog
-from tests.giving_up import give_up
-from tests.stream.local.dev_rig import rampgate
+from tests.stream.local.dev_rig import rampgate, running
 from tests.waiting import until
 
 PROJECT = "receipts-eval"
@@ -30,11 +28,8 @@ MANY = 600
 @pytest.fixture(scope="module")
 def dev() -> Iterator[DevStack]:
     """The embedded services without a worker: an export needs none."""
-    try:
-        with DevStack(worker=False) as stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(lambda: DevStack(worker=False)) as stack:
+        yield stack
 
 
 def turns(dev: DevStack) -> set[str]:

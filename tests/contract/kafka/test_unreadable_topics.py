@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from aiokafka import TopicPartition
-from confluent_kafka import ConfluentProducer
+from confluent_kafka import Producer as ConfluentProducer
 from faust.types import TP
 
 from rampgate.local.services.kafka import KafkaCluster
@@ -119,7 +119,7 @@ async def transactional(kafka: KafkaCluster, topic_prefix: str) -> str:
 
 @pytest.fixture
 async def opened(kafka: KafkaCluster, transactional: str) -> ConfluentProducer:
-    """A producer whose transaction on the transactional is open, with one record at 9."""
+    """A producer whose transaction on the topic is open, with one record at 9."""
     producer = ConfluentProducer(
         {"bootstrap.servers": kafka.bootstrap, "transactional.id": transactional + "2", "log_level": 0}
     )

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
-from tests.giving_up import give_up
 from tests.stream.gates.ramp_rig import step, thumb, trace
-from tests.stream.local.dev_rig import calls, consumed, send, tell, verdicts
+from tests.stream.local.dev_rig import calls, consumed, running, send, tell, verdicts
 from tests.waiting import until
 
 TRACES = 320
@@ -30,15 +28,11 @@ def short_patience() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def dev(served_today: Path, short_patience: None) -> Iterator[DevStack]:
-    stack = DevStack()
-    try:
-        with stack:
-            send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
-            send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
-            until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack) as stack:
+        send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
+        send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
+        until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
+        yield stack
 
 
 def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.fault.ledger.kafka_log import KafkaLog
-from tests.giving_up import give_up
 from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.gates.ramp_rig import thumb, trace
 from tests.stream.local.dev_rig import (
@@ -32,6 +30,7 @@ from tests.stream.local.dev_rig import (
     judged,
     live_differences,
     post,
+    running,
     send,
     tell,
     waiting,
@@ -46,13 +45,7 @@ LOOKS = 5.0
 
 
 @pytest.fixture(scope="module")
-def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch) -> Iterator[DevStack]:
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevStack]:
     configs = seeded(tmp_path_factory.mktemp("live"), today())
     rule = configs / "rules" / f"{RARE}.yaml"
     rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
@@ -65,14 +58,8 @@ def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.Mon
         "REGRESSION_MINIMUM": str(BAD),
         "REGRESSIONS_LOG": str(configs.parent / "regressions.md"),
     }
-    for name, value in changed.items():
-        monkeypatch_module.setenv(f"RAMPGATE_{name}", value)
-    stack = DevStack()
-    try:
-        with stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack, **changed) as stack:
+        yield stack
 
 
 SEAL = "a seal key of this test"

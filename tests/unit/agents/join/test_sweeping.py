@@ -304,7 +304,7 @@ async def test_a_later_reading_repairs_what_the_stream_lost() -> None:
     await world.tell(Kind.THUMBS, change("r", "up", 1))
     assert world.signals("r") == (-1.0, 0.0), "the change it overruled, once more"
     await world.tell(Kind.THUMBS, change("r", None, 9, at=NOW + HOUR + MINUTE))
-    assert world.signals("r") == (None, None), "and a change after the read_again counts"
+    assert world.signals("r") == (None, None), "and a change after the reading counts"
 
 
 @pytest.mark.parametrize("reading_first", [True, False])
@@ -312,7 +312,7 @@ async def test_a_later_reading_repairs_what_the_stream_lost() -> None:
 async def test_a_change_up_to_5_s_before_a_reading_counts_as_later_whichever_comes_first(
     reading_first: bool, before_ms: int, stands: str
 ) -> None:
-    """Clocks differ, and a read_again may be a little stale."""
+    """Clocks differ, and a reading may be a little stale."""
     world = await world_with_trace()
     observed = NOW + HOUR
     events = [change("r", "up", 7, at=observed - before_ms), read_again("down", observed)]

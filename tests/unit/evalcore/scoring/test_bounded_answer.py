@@ -117,7 +117,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
 
 
 class Server:
-    """Answers everything, and keeps what was fetched."""
+    """Answers everything, and keeps what was asked."""
 
     def __init__(self, answer: bytes = ANSWER) -> None:
         self.answer = answer

@@ -103,9 +103,9 @@ def test_a_run_in_which_the_score_never_applied_is_no_first_run(folder: Path, la
 CASES = [case(number, tags=["safety"]) for number in range(4)]
 
 
-def first_run(path: Path, *arguments: object) -> tuple[int, str, str]:
-    """Exit code, verdict and annotations of a first_run."""
-    named = ["suite", "first_run", str(path), *map(str, arguments), "--json", "--report", "github"]
+def told(path: Path, *arguments: object) -> tuple[int, str, str]:
+    """Exit code, verdict and annotations of a run."""
+    named = ["suite", "run", str(path), *map(str, arguments), "--json", "--report", "github"]
     done = CliRunner().invoke(app, named)
     assert done.stdout, (done.exception, done.output)
     told: dict[str, Any] = json.loads(done.stdout)
@@ -134,30 +134,30 @@ def test_a_crashing_candidate_whose_baseline_is_gone_does_not_pass(
     folder: Path, lost: Callable[[Path], list[str]]
 ) -> None:
     path = written(folder, [*CASES, case(9)])
-    assert first_run(path, "--label", "main")[:2] == (0, "pass")
+    assert told(path, "--label", "main")[:2] == (0, "pass")
     written(folder, [*(one | {"input": "crash"} for one in CASES), case(9)])
-    code, verdict, said = first_run(path, *lost(folder))
+    code, verdict, said = told(path, *lost(folder))
     assert (code, verdict) == (1, "no_baseline")
     assert "::error title=Suite desk%2C full set::no_baseline: " in said
-    assert "--first-first_run" in said, "it says what to do"
+    assert "--first-run" in said, "it says what to do"
 
 
 def test_main_and_a_first_run_pass_without_a_baseline_and_a_first_run_is_compared_where_there_is_one(
     folder: Path,
 ) -> None:
     path = written(folder, CASES)
-    assert first_run(path, "--first-first_run")[:2] == (0, "pass")
-    assert first_run(path)[:2] == (1, "no_baseline"), "such a first_run is not the next one's baseline"
-    assert first_run(path, "--label", "main")[:2] == (0, "pass")
+    assert told(path, "--first-run")[:2] == (0, "pass")
+    assert told(path)[:2] == (1, "no_baseline"), "such a run is not the next one's baseline"
+    assert told(path, "--label", "main")[:2] == (0, "pass")
     (folder / "prompt.md").write_text("bad\n")
-    code, verdict, _ = first_run(path, "--first-first_run")
+    code, verdict, _ = told(path, "--first-run")
     assert (code, verdict) == (1, "fail")
 
 
 def test_the_reports_of_a_run_without_a_baseline_say_that_it_is_no_pass(folder: Path) -> None:
     path = written(folder, CASES)
     reports = [folder / f"r.{ending}" for ending in ("html", "md", "xml", "json")]
-    code, *_ = first_run(path, *(word for one in reports for word in ("--report", one)))
+    code, *_ = told(path, *(word for one in reports for word in ("--report", one)))
     assert code == 1
     assert all("no baseline" in one.read_text() or "no_baseline" in one.read_text() for one in reports)
 
@@ -167,10 +167,10 @@ def test_a_fork_without_keys_is_told_that_its_judges_cannot_be_asked(
 ) -> None:
     path = written(folder, CASES, judges=["helpfulness"], score="helpfulness")
     monkeypatch.setenv("RAMPGATE_SEAL_KEY", "k" * 32)
-    assert first_run(path, "--label", "main")[:2] == (0, "pass")
+    assert told(path, "--label", "main")[:2] == (0, "pass")
     for key in ("RAMPGATE_SEAL_KEY", "RAMPGATE_MODEL_URL", "RAMPGATE_MODEL_KEY"):
         monkeypatch.delenv(key, raising=False)
     (folder / "prompt.md").write_text("good as well\n")
-    code, verdict, said = first_run(path)
+    code, verdict, said = told(path)
     assert (code, verdict) == (1, "unscored")
     assert "::error title=Suite desk%2C full set::judge_unavailable: " in said

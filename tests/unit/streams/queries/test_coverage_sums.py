@@ -25,7 +25,8 @@ from agents.join.counting import (
     move,
 )
 from agents.join.turn import Signal, Turn
-from agents.join.versions import Came, JoinStanding
+from agents.join.versions import Came
+from agents.join.versions import Standing as JoinStanding
 from agents.join.versions import store as store_versions
 from agents.keys import POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, names_of, pool_place, spelled
 from agents.ports import Change, Places
