@@ -23,7 +23,6 @@ from streams.opik.datasets import OpikDatasets
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import Rig
 from tests.unit.evalcore.registry.registry_disk import built, written
-from tests.unit.rampgate.cli.registry_copies import copied
 
 NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
 
@@ -123,12 +122,6 @@ async def test_a_version_that_is_not_there_is_no_dataset_of_the_gate(opik: Scrip
     await put(opik, item("general_qa"))
     settings, _ = golden(opik, tmp_path)
     assert await from_opik(settings, built({"evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}}}}}"})) is None
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
-    return Rig(copied(tmp_path), opik)
 
 
 async def test_pc5_2_a_missing_dataset_is_told_and_nothing_is_written(rig: Rig) -> None:

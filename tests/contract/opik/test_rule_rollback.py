@@ -38,11 +38,6 @@ async def created(rig: Rig, judge: str) -> Ran:
     return await rig.run("rules", "create", "--name", judge, "--file", str(rig.configs / f"rules/{judge}.yaml"))
 
 
-def commit(rig: Rig, message: str) -> None:
-    git(rig.configs, "add", "-A", ":/")
-    git(rig.configs, "commit", "-qm", message)
-
-
 async def roll_back(rig: Rig, *more: str) -> Ran:
     return await rig.run("rules", "rollback", "response_quality", "--yes", *more)
 
@@ -112,9 +107,9 @@ async def test_without_a_yes_or_a_terminal_nothing_is_changed(rig: Rig) -> None:
 
 async def test_an_earlier_version_that_holds_an_error_is_neither_written_nor_synced(rig: Rig) -> None:
     edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
-    commit(rig, "broken")
+    committed(rig.configs.parent, "broken")
     edit(rig.configs / QUALITY, "tolerance: -1", "tolerance: 0.2")
-    commit(rig, "mended")
+    committed(rig.configs.parent, "mended")
     before = await rig.writes()
     ran = await roll_back(rig, "--json")
     assert (ran.code, ran.json["rolled_back"], ran.json["valid"]) == (1, False, False)
@@ -126,7 +121,7 @@ async def test_an_earlier_version_that_holds_an_error_is_neither_written_nor_syn
 
 async def test_a_version_that_is_too_broken_to_serve_can_be_rolled_back(rig: Rig) -> None:
     (rig.configs / QUALITY).write_text("name: [")
-    commit(rig, "no rule file at all")
+    committed(rig.configs.parent, "no rule file at all")
     ran = await rig.run("rules", "rollback", "response_quality", "--to", "HEAD~3", "--yes")
     assert ran.code == 0
     assert not await bad_in_opik(rig)
@@ -200,7 +195,7 @@ async def test_a_judge_or_version_that_is_none_is_bad_input(rig: Rig, arguments:
 async def test_a_judge_that_was_removed_comes_back(rig: Rig) -> None:
     """With the manifest still naming it: what was removed is restored, in the files and in Opik."""
     (rig.configs / "rules/greeting_quality.yaml").unlink()
-    commit(rig, "removed")
+    committed(rig.configs.parent, "removed")
     ran = await rig.run("rules", "rollback", "greeting_quality", "--yes")
     assert ran.code == 0
     assert (rig.configs / "rules/greeting_quality.yaml").exists()

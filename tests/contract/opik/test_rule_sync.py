@@ -34,11 +34,6 @@ SAID = 10
 """Of 16 judges; six are for some sub-agents, which Opik's filters can't say: their copies are never enabled."""
 
 
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    return await made(tmp_path, opik)
-
-
 async def test_pc5_ac8_each_vertical_gets_its_judges_in_its_own_project_disabled(rig: Rig) -> None:
     """Floor, tolerance, classification and provenance come back with each rule; Opik judges nothing a second time."""
     ran = await rig.sync("--json")

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from evalcore.suite.checks import Checker
 from rampgate.ci_gate.inputs import read_outputs
-from rampgate.cli import app
-from rampgate.console import Failure
 from rampgate.input_files import BadFile
 from schemas.checks.suite import Check
 from streams.gates.candidate import CandidateClient
 from tests.root import ROOT
 from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_commands import document, ended, failure
 from tests.unit.rampgate.suite.suite_folders import case, suite, written
 
 NESTED = 300
@@ -50,7 +48,7 @@ WAYS = [{"entry": "agent:answer", "python": sys.executable}, {"command": [sys.ex
 def test_an_answer_that_is_nested_too_deep_fails_its_case_alone(folder: Path, way: dict[str, Any]) -> None:
     cases = [case(1, input="deep"), *(case(number) for number in range(2, 6))]
     path = written(folder, cases, AGENT, samples=1, candidate={**way, "parts": PARTS})
-    done = CliRunner().invoke(app, ["suite", "run", str(path), "--label", "main", "--json"])
+    done = ended("run", path, "--label", "main", "--json")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     found = json.loads(done.stdout)
     rows = [json.loads(line) for line in Path(found["results"]).read_text().splitlines()]
@@ -143,8 +141,7 @@ CASES = [case(number) for number in range(12)]
 def checkouts(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
     """Main's suite, which passed, and a checkout of a proposal without one."""
     main = written(folder, CASES)
-    done = CliRunner().invoke(app, ["suite", "run", str(main), "--label", "main", "--json"])
-    assert done.exit_code == 0, done.output
+    document("run", main, "--label", "main")
     proposed = tmp_path / "proposed"
     proposed.mkdir()
     git(proposed, "init", "--quiet")
@@ -152,9 +149,7 @@ def checkouts(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def said(main: Path, proposed: Path) -> str:
-    done = CliRunner().invoke(app, ["suite", "run", str(main), "--proposed", str(proposed), "--json"])
-    assert isinstance(done.exception, Failure), f"it is judged, with exit code {done.exit_code}: {done.output}"
-    return str(done.exception)
+    return failure("run", main, "--proposed", proposed)
 
 
 def test_a_suites_folder_that_is_a_link_is_refused(checkouts: tuple[Path, Path]) -> None:
@@ -187,5 +182,5 @@ def test_a_proposal_without_a_link_is_judged_where_its_checkout_is_reached_by_on
     written(proposed / "desk", CASES)
     (tmp_path / "work").symlink_to(tmp_path)
     there = tmp_path / "work" / "proposed" / "desk"
-    done = CliRunner().invoke(app, ["suite", "run", str(main), "--proposed", str(there), "--json"])
+    done = ended("run", main, "--proposed", there, "--json")
     assert done.exit_code == 0, done.output

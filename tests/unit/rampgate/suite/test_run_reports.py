@@ -6,9 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
 from rampgate.report.drawing import Course, Estimate, Intervals
 from rampgate.report.html import html
 from rampgate.report.junit import junit
@@ -17,7 +15,7 @@ from rampgate.report.model import Link, Passage, Reason, Report, Section
 from rampgate.report.values import LONGEST
 from tests.unit.rampgate.checks.report_pages import Page
 from tests.unit.rampgate.junit_files import junit_suite
-from tests.unit.rampgate.suite.suite_commands import ran, refused
+from tests.unit.rampgate.suite.suite_commands import ended, ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(12)]
@@ -34,9 +32,7 @@ def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], s
     """Page, Markdown, the tests of JUnit that found something, and the annotations of a run that ends with 1."""
     reports = [path.parent / f"r.{ending}" for ending in ("html", "md", "xml")]
     named = [str(word) for one in reports for word in ("--report", one)]
-    done = CliRunner().invoke(
-        app, ["suite", "run", str(path), *map(str, words), *named, "--report", "github", "--json"]
-    )
+    done = ended("run", path, *words, *named, "--report", "github", "--json")
     assert done.exit_code == 1, done.output
     page, markdown, junit = (one.read_text() for one in reports)
     problems = [(test.get("name"), one.get("type")) for test in junit_suite(junit).iter("testcase") for one in test]
@@ -46,12 +42,12 @@ def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], s
 
 def test_a_plan_and_a_file_of_answers_have_reports_too(folder: Path) -> None:
     path, report = written(folder, CASES, agent=DEAR), folder / "r.md"
-    asked = ["suite", "run", str(path), "--report", str(report)]
-    assert CliRunner().invoke(app, [*asked, "--plan"]).exit_code == 0
+    asked = ("run", path, "--report", report)
+    assert ended(*asked, "--plan").exit_code == 0
     plan = report.read_text()
     assert "| answers | 24 | 0 |" in plan
     assert "cost: about" in plan
-    assert CliRunner().invoke(app, [*asked, "--generate", str(folder / "a.jsonl"), "--max-cost", "2"]).exit_code == 1
+    assert ended(*asked, "--generate", folder / "a.jsonl", "--max-cost", 2).exit_code == 1
     answers = report.read_text().removeprefix(plan)
     assert "incomplete, which is no pass" in answers
     assert "answers are left, and the next run resumes with them" in answers

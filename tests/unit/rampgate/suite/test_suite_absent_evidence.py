@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import written as registry
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST
-from tests.unit.rampgate.suite.suite_commands import ran, refused
+from tests.unit.rampgate.suite.suite_commands import ended, failure, ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 SILENT = """
@@ -40,9 +37,7 @@ def run(ok: float = 1.0, tag: str = "chat", **more: Any) -> list[dict[str, Any]]
 
 
 def not_compared(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["suite", "compare", *map(str, arguments), "--json"])
-    assert isinstance(done.exception, Failure), done.output
-    return str(done.exception)
+    return failure("compare", *arguments, "--json")
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -62,8 +57,7 @@ def test_a_run_that_writes_over_its_baseline_is_refused_before_it_does(folder: P
 def test_a_slice_of_safety_that_no_case_is_in_is_refused(tmp_path: Path) -> None:
     sides = lines(tmp_path / "main.jsonl", run(tag="harm")), lines(tmp_path / "branch.jsonl", run(tag="harm"))
     assert "no case of the files is in the slice 'hram'" in not_compared(*sides, "--safety", "hram")
-    done = CliRunner().invoke(app, ["suite", "compare", *map(str, sides), "--safety", "harm"])
-    assert done.exit_code == 0
+    assert ended("compare", *sides, "--safety", "harm").exit_code == 0
 
 
 def test_a_candidates_own_numbers_do_not_widen_the_scale(tmp_path: Path) -> None:
@@ -105,8 +99,7 @@ CASES = [case(number, tags=["safety"]) for number in range(4)]
 
 def told(path: Path, *arguments: object) -> tuple[int, str, str]:
     """Exit code, verdict and annotations of a run."""
-    named = ["suite", "run", str(path), *map(str, arguments), "--json", "--report", "github"]
-    done = CliRunner().invoke(app, named)
+    done = ended("run", path, *arguments, "--json", "--report", "github")
     assert done.stdout, (done.exception, done.output)
     told: dict[str, Any] = json.loads(done.stdout)
     return done.exit_code, told["verdict"], done.stderr
