@@ -9,7 +9,7 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,12 +27,6 @@ DEADLINE = 20
 LATER = 10.0
 """Seconds more than without a kill that the first verdict after it may take."""
 PER_SECOND = 12.0
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
 
 
 class Load(threading.Thread):

@@ -72,12 +72,6 @@ class Receivers:
 
 
 @pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
-
-
-@pytest.fixture
 def receivers() -> Iterator[Receivers]:
     made = Receivers()
     yield made

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
-
-import pytest
 
 from agents.keys import LIVE_MARK
 from evalcore.registry.disk import read_tree, today
@@ -27,12 +25,6 @@ Make = Callable[..., Rig]
 TRACES = 24
 SCORES = "/traces/feedback-scores"
 FOREVER = 600.0
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
 
 
 def events(rig: Rig) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
-"""Bytes that nobody can read, on a real Kafka: the worker lives, the next record is settled, a letter names them.
-Producers that use transactions: what they abort is no record for us, and its offsets hold nothing up. Whatever codec a
-producer compresses with, its records are settled like any other, on a real Kafka."""
+"""What producers put on a topic of a real Kafka: bytes that no one can read cost their own record alone, what a
+transaction aborts is no record, and every codec is read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every reader of a topic steps past what can't be read, on a real Kafka, and reads what comes behind it. Every reader
-of a topic passes over what a transaction aborted, and over its marks at the end, on a real Kafka."""
+"""Every reader of a topic, on a real Kafka, steps past what can't be read, what a transaction aborted and its marks,
+and reads what comes behind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.6, §5.7. A sync with each vertical's key to
-Opik: what a key may not do is told with the setting to change (PC5 FR-7, AC-8, §5.6). `rules sync --delete`: a judge
-that is no longer in the registry leaves Opik, audited, and no other (PC5 §2)."""
+"""`rampgate rules sync` on a local Opik (PC5 FR-7, FR-9, AC-7, AC-8, §2, §5.6, §5.7): what it writes, with each
+vertical's key to Opik, and what `--delete` takes away, audited."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What every Store promises: one suite on RedisStore with a real Valkey, and on its twin in memory. What a lease
-promises, on a real Redis and on its twin in memory."""
+"""What every Store and its leases promise: one suite on RedisStore with a real Valkey, and on its twin in memory."""
 
 from __future__ import annotations
 

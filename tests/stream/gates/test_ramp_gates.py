@@ -1,6 +1,5 @@
-"""Ramp-step requests in, verdicts out, on a real Kafka and Redis; only the judges' model is scripted (PC5 AC-4).
-Whatever bytes come as a ramp step, on a real Kafka: one verdict or one dead letter, and nobody else waits for it. Ramp-
-step records on a real Kafka and Redis: each ends in one state, through restarts and a flush (promises 2, 3)."""
+"""Ramp-step requests in, verdicts out, on a real Kafka and Redis, whatever bytes come; each record ends in one state
+(promises 2, 3); only the judges' model is scripted (PC5 AC-4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A judge that a check suspended decides nothing in a rollout's gate, also after Redis was emptied and the worker was
-restarted, until it passes. A rollout's gate honours and cites the override that skips it, on a real Kafka, also after a
-restart (PC5 §5.5). Each step asks the topic for a standing pass of the gate before it, on a real Kafka (PC5 §5.5)."""
+"""What stands on topics decides a rollout's gate on a real Kafka, also after a restart: a suspended judge, an override
+that skips it, and the pass of the gate before (PC5 §5.5)."""
 
 from __future__ import annotations
 

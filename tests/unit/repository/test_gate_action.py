@@ -24,7 +24,7 @@ from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
 from tests.unit.rampgate.registry.git_folders import committed, git
-from tests.unit.repository.workflow_files import assert_of_githubs_form, load
+from tests.unit.repository.workflow_files import load
 
 ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
@@ -245,7 +245,3 @@ def test_a_link_in_the_pull_request_leads_nowhere(runner: Runner) -> None:
     assert done.returncode == 0, done.stderr
     judged = runner.made / "registry/configs/rules/brevity.yaml"
     assert judged.read_text() == (runner.target / "configs/rules/brevity.yaml").read_text()
-
-
-def test_no_expression_stands_in_the_actions_bash_and_its_form_is_githubs() -> None:
-    assert_of_githubs_form(FOLDER)

@@ -1,6 +1,5 @@
-"""PF-9 FR-9, §5.7: a fork is the same Agent Definition with another prompt, in PC-6's form. PF-9 FR-9, §5.7: which
-items are held out is said by the hash of their ids. PF-9 FR-9, §5.7: a fork that copies an item is found by runs of
-words, not by what they say."""
+"""PF-9 FR-9, §5.7: a fork is the same Agent Definition with another prompt; the hash of its id says whether an item is
+held out; a fork that copies an item is found by runs of words."""
 
 from __future__ import annotations
 

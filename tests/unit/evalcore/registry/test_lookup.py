@@ -1,6 +1,5 @@
-"""Judges are found by id, category, classification, archetype and sub-agent (PC5 FR-5, FR-8; PF-9 FR-1, AC-1, AC-2).
-What lookups answer (PC5 FR-8, NFR-1): kept without a file, not for whatever name, and nobody's to change. Thresholds as
-callers ask for them (PC5 FR-8): a milestone's, a vertical's, and those that fit no judge."""
+"""Lookups (PC5 FR-5, FR-8, NFR-1; PF-9 FR-1, AC-1, AC-2): judges by id, category, classification, archetype and sub-
+agent, answered without a file and changed by no caller; thresholds."""
 
 from __future__ import annotations
 

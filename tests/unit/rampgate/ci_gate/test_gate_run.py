@@ -1,7 +1,5 @@
-"""`rampgate gate run`: a gate from CI (PC5 §5.5, AC-3; contracts §3): who judges what, and what follows. `rampgate gate
-run`: a judge's dimensions as scores of their own (contracts §3). `rampgate gate run`: bad input is refused, with the
-place of what is wrong (contracts §5). `rampgate gate run`: what it prints, and where (contracts §5). `gate run
---scores`: each score as a line that the commands on files of scores read (contracts §5)."""
+"""`rampgate gate run`, a gate from CI (PC5 §5.5, AC-3; contracts §3, §5): who judges what and what follows, a judge's
+dimensions, what is bad input, what is printed and where, and `--scores`."""
 
 from __future__ import annotations
 

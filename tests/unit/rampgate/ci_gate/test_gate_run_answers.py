@@ -1,6 +1,5 @@
-"""`rampgate gate run`: a candidate's answers (PC5 §5.5, §9.5), asked for or at hand, and those that are missing.
-`rampgate gate run`: a dataset that is not the manifest's, or can't be had, fails (PC5 §5.5; contracts §3). Ways by
-which absent, stale, cut or repeated evidence passed a gate from CI, found by fresh eyes."""
+"""`rampgate gate run` (PC5 §5.5, §9.5; contracts §3): a candidate's answers, asked for or at hand, and those that are
+missing; a dataset that is not the manifest's, and evidence that is absent, stale, cut or repeated, fail."""
 
 from __future__ import annotations
 

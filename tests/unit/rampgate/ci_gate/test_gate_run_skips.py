@@ -1,5 +1,5 @@
-"""`gate run --skips`: an override on its topic skips a rollout's gate as it does on the stream (PC5 §5.5). `gate run
---standing`: what checks found of judges decides as on the stream."""
+"""`gate run --skips` and `--standing`: an override on its topic, and what checks found of judges, decide as on the
+stream (PC5 §5.5)."""
 
 from __future__ import annotations
 

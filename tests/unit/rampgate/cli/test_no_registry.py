@@ -10,7 +10,19 @@ import pytest
 from tests.root import ROOT
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
-from tests.unit.rampgate.cli.vertical_commands import COMMANDS
+
+COMMANDS = {
+    "check drift": ("check", "drift", "scores.jsonl", "scores.jsonl"),
+    "check cadence": ("check", "cadence"),
+    "check inversion": ("check", "inversion"),
+    "calibrate production": ("calibrate", "production", "scores.jsonl"),
+    "calibrate jade": ("calibrate", "jade"),
+    "export": ("export", "--where", "feedback_scores.user_signal_thumbs < 0"),
+    "rules list": ("rules", "list"),
+    "rules sync": ("rules", "sync", "--dry-run"),
+    "manifest show": ("manifest", "show"),
+}
+
 
 ANSWERS = {
     **{command: (*words, "--vertical", "receipts") for command, words in COMMANDS.items()},

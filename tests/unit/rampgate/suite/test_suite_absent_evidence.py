@@ -1,5 +1,5 @@
-"""Ways by which absent or self-supplied evidence passed a suite's run or a comparison, found by fresh eyes. Absence is
-no pass: a run that finds no baseline, though main has one, fails (issue 32, line 2)."""
+"""Absent or self-supplied evidence passes no suite's run and no comparison: a run without a baseline, though main has
+one, fails (issue 32, line 2)."""
 
 from __future__ import annotations
 

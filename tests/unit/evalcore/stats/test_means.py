@@ -1,7 +1,5 @@
-"""The bootstrap of paired means: scipy's digits, and intervals that hold the true mean as often as they say. The chance
-of a mean that is so much lower than before: of rates as Fisher's exact test has it. The sign-flip test is scipy's
-paired permutation test, calls one comparison without a difference in twenty, and is the same for the same seed. The
-within-case permutation test against all ways to deal samples to two sides, listed one by one."""
+"""Means compared, with scipy's digits: the bootstrap of pairs, the chance of a fall, the sign-flip test, and the
+permutation of samples within cases."""
 
 from __future__ import annotations
 
