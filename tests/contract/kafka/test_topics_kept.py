@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import NewPartitions
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import StaleMetadata
 from aiokafka.protocol.metadata import MetadataRequest_v5
@@ -57,19 +57,16 @@ async def test_partitions_that_are_added_to_a_topic_are_told_once(kafka: KafkaCl
     kafka.create_topics(topics, 3)
     metrics, offsets = Metrics(), KafkaOffsets(KafkaAccess((kafka.bootstrap,)))
     growth = TopicGrowth(metrics)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    await admin.start()
     try:
         with capture_logs() as before:
             await growth.look(topics, offsets)
             await growth.look(topics, offsets)
-        await admin.create_partitions({topics[1]: NewPartitions(7)})
+        with_admin(kafka.bootstrap, lambda admin: admin.create_partitions({topics[1]: NewPartitions(7)}))
         with capture_logs() as after:
             while metrics.registry.get_sample_value("rampgate_topic_partitions", {"topic": topics[1]}) != 7:
                 await growth.look(topics, offsets)
             await growth.look(topics, offsets)
     finally:
-        await admin.close()
         await offsets.close()
     assert before == []
     assert [(line["event"], line["topic"], line["before"], line["now"]) for line in after] == [

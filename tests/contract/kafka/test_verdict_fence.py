@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import NewPartitions
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from faust.types import TP
 from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
 from streams.gates.verdict_log import TURN_SECONDS, VerdictLog
@@ -180,12 +181,7 @@ async def test_partitions_that_are_added_to_the_topic_double_nothing(
     await second.start()
     before = [verdict(f"before-{number}", experiment_id=f"e{number}") for number in range(40)]
     await published(first, before)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    await admin.start()
-    try:
-        await admin.create_partitions({topic: NewPartitions(PARTITIONS * 3)})
-    finally:
-        await admin.close()
+    with_admin(kafka.bootstrap, lambda admin: admin.create_partitions({topic: NewPartitions(PARTITIONS * 3)}))
     late = log_of()
     await late.start()
     after = [verdict(f"after-{number}", experiment_id=f"e{number}") for number in range(40)]

@@ -19,16 +19,9 @@ TRACES = 320
 
 
 @pytest.fixture(scope="module")
-def short_patience() -> Iterator[None]:
-    """What gates have with a model that is down, which a test here waits for; as shipped in tests/fault."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "6")
-        yield
-
-
-@pytest.fixture(scope="module")
-def dev(served_today: Path, short_patience: None) -> Iterator[DevStack]:
-    with running(DevStack) as stack:
+def dev(served_today: Path) -> Iterator[DevStack]:
+    """With short patience for a model that is down, which a test here waits for; as shipped in tests/fault."""
+    with running(DevStack, MODEL_PATIENCE_SECONDS="6") as stack:
         send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
         send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
         until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
