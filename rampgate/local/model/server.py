@@ -17,9 +17,7 @@ from pydantic import ValidationError
 from rampgate.local.model import judging
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
-from rampgate.local.model.comparing import asked_for_the_better, better
 from rampgate.local.model.gullible import obeyed
-from rampgate.local.model.proposing import asked_for_variants, variants
 from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
 
 log = logging.getLogger(__name__)
@@ -101,8 +99,8 @@ class LocalModel:
         if asked.get("stream"):
             return refusal(400, "The stand-in does not stream")
         wanted, acts = conduct.behaviour, conduct.acts()
-        both = asked_for_the_better(messages)
-        answer = better(*both) if both is not None else judging.answer(messages, asked.get("response_format"))
+        both = judging.asked_for_the_better(messages)
+        answer = judging.better(*both) if both is not None else judging.answer(messages, asked.get("response_format"))
         if both is not None and wanted.prefers is not None:
             answer["score"] = wanted.prefers
         await asyncio.sleep(max(0.0, began + wanted.latency_seconds - loop.time()))
@@ -112,8 +110,8 @@ class LocalModel:
             return web.Response(status=500)
         if acts and wanted.status is not None:
             return told_to_fail(wanted)
-        if asked_for_variants(asked.get("response_format")):
-            proposed = variants(messages, wanted.variants)
+        if judging.asked_for_variants(asked.get("response_format")):
+            proposed = judging.variants(messages, wanted.variants)
             return web.json_response(completion(asked, model, proposed if not acts or not wanted.wrong else "so be it"))
         believed = wanted.gullible and obeyed(wanted.gullible, messages, asked.get("response_format"), answer)
         text = believed or json.dumps(answer)

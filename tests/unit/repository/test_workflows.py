@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from evalcore.gates.golden import mismatches
 from evalcore.reloading import ReloadingRegistry
-from rampgate.ci_gate.baselines import read_baselines
+from rampgate.gate.run import read_baselines
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
 from rampgate.cli import app
 from tests.action_program import ACTIONS

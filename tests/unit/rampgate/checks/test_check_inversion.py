@@ -13,7 +13,8 @@ import pytest
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import build
 from evalcore.validation import checked
-from rampgate.checks.standing import suspended_by_file
+from rampgate.checks.standing import suspended_judges
+from rampgate.settings import Settings
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
@@ -123,13 +124,15 @@ def test_an_inverted_judge_is_suspended_by_what_is_written_of_it_until_a_version
     lines = [{**one, "judge_id": "helpfulness", "judge_version": judge.version} for one in scored([-0.6])]
     words = ("--standing", standing, "--configs", root)
     assert check("inversion", jsonl(tmp_path / "a.jsonl", *lines), *words)[0] == 1
-    assert "check of inversion" in suspended_by_file(standing, [judge], TODAY)["helpfulness"]
+    assert "check of inversion" in suspended_judges(str(standing), Settings(), [judge], TODAY)["helpfulness"]
     changed = replace(judge, version="another")
-    assert suspended_by_file(standing, [changed], TODAY), "a new version is held against people before it counts"
+    assert suspended_judges(str(standing), Settings(), [changed], TODAY), (
+        "a new version is held against people before it counts"
+    )
     sound = [{**one, "judge_version": "another", "judge_score": 6 - one["judge_score"]} for one in lines]
     assert check("inversion", jsonl(tmp_path / "b.jsonl", *sound), *words)[0] == 0
-    assert suspended_by_file(standing, [changed], TODAY) == {}
-    assert suspended_by_file(standing, [judge], TODAY)
+    assert suspended_judges(str(standing), Settings(), [changed], TODAY) == {}
+    assert suspended_judges(str(standing), Settings(), [judge], TODAY)
 
 
 def test_the_same_scores_of_people_decide_once_of_a_version(tmp_path: Path, root: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from rampgate.checks.standing import suspended_by_file
+from rampgate.checks.standing import suspended_judges
 from rampgate.local.model.server import Running
+from rampgate.settings import Settings
 from schemas.checks.standing import StandingRecord
 from tests.unit.rampgate.checks.score_commands import alone, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl
@@ -55,7 +56,7 @@ def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(shop:
         ("helpfulness", "passed", "shop"), ("brevity", "suspended", "shop")
     ]  # fmt: skip
     judges = [shop.judge(), shop.judge("brevity")]
-    assert [*suspended_by_file(standing, judges, datetime.now(UTC).date())] == ["brevity"]
+    assert [*suspended_judges(str(standing), Settings(), judges, datetime.now(UTC).date())] == ["brevity"]
 
 
 def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answer(shop: Shop, tmp_path: Path) -> None:
@@ -89,11 +90,11 @@ def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
     (one,) = told["judges"]
     assert (code, one["inverted"], one["overdue"], one["decided_at"]) == (1, None, True, None)
     assert "--outputs FILE asks it" in one["reason"]
-    assert "has not passed since" in suspended_by_file(standing, [new], day)["helpfulness"]
+    assert "has not passed since" in suspended_judges(str(standing), Settings(), [new], day)["helpfulness"]
     monkeypatch.setenv("RAMPGATE_MODEL_URL", model.url)
     code, told, _ = check("--standing", standing, "--outputs", outputs)
     assert (code, told["judges"][0]["inverted"]) == (0, False), told
-    assert suspended_by_file(standing, [new], day) == {}
+    assert suspended_judges(str(standing), Settings(), [new], day) == {}
     monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:9")
     assert check("--standing", standing, "--outputs", outputs)[0] == 0, "asked once"
 
