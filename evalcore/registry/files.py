@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -50,7 +50,22 @@ REFERENCE_SET: Final = "reference-set.jsonl"
 COMPONENTS: Final = "../prompts/components"
 VERTICALS: Final = "../specs/verticals"
 CLAUSE: Final = "PC5 FR-9"
-ModelT = TypeVar("ModelT", bound=BaseModel)
+TOP: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
+    MANIFEST: ("manifest", ManifestFile),
+    BASE: ("base", ManifestBase),
+    OVERRIDES: ("overrides", OverridesFile),
+    GATE_PATHS: ("gate_paths", GatePathsFile),
+    NOISE: ("noise", NoiseFile),
+    ADJUDICATIONS: ("adjudications", AdjudicationsFile),
+    CANARIES: ("canaries", CanaryFile),
+}
+"""Each file at the registry's top: its kind, which names its field of `RegistryFiles`, and its model."""
+OF_A_VERTICAL: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
+    EXTENSION: ("extension", ManifestExtension),
+    SELECTION: ("selection", JudgeSelection),
+    AGREEMENT: ("agreement", AgreementFile),
+}
+"""Each file in a vertical's folder `eval`: its kind, whose plural names its field, and its model."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +200,7 @@ def finding(
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns all files that fit their models, and the findings about the others. A file that does not fit is
     in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
-    `vertical/judge`), manifest, base, extension, selection, agreement, overrides, adjudications, noise, gate_paths,
-    canaries and vertical."""
+    `vertical/judge`), vertical, and those of `TOP` and `OF_A_VERTICAL`."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
@@ -205,24 +219,18 @@ class _Assembling:
     names: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def files(self, today: date) -> RegistryFiles:
-        found = self.found
+        top: dict[str, Any] = {kind: self.found.get((kind, "")) for kind, _ in TOP.values()}
+        of_verticals: dict[str, Any] = {f"{kind}s": self.of(kind) for kind, _ in OF_A_VERTICAL.values()}
+        registrations = self.of("vertical")
         return RegistryFiles(
             today=today,
-            rules={key: parsed for (kind, key), parsed in found.items() if kind == "rule"},
-            vertical_rules={_pair(key): parsed for (kind, key), parsed in found.items() if kind == "vertical_rule"},
-            base=found.get(("base", "")),
-            manifest=found.get(("manifest", "")),
-            extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
-            selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
-            agreements={key: parsed for (kind, key), parsed in found.items() if kind == "agreement"},
+            rules=self.of("rule"),
+            vertical_rules={_pair(key): parsed for key, parsed in self.of("vertical_rule").items()},
+            **top,
+            **of_verticals,
             rounds=self.tree.rounds,
-            overrides=found.get(("overrides", "")),
-            noise=found.get(("noise", "")),
-            adjudications=found.get(("adjudications", "")),
-            gate_paths=found.get(("gate_paths", "")),
-            canaries=found.get(("canaries", "")),
-            verticals=frozenset(key for kind, key in found if kind == "vertical"),
-            registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
+            verticals=frozenset(registrations),
+            registrations=registrations,
             unread=frozenset(self.unread),
             partial=self.partial,
         )
@@ -239,33 +247,20 @@ class _Assembling:
             case ("verticals", file) if file.endswith(".yaml"):
                 self.read("vertical", path.stem, Vertical, name)
                 self.same(("vertical", path.stem), name, "name", path.stem, "the file's name")
-            case (file,) if file == MANIFEST:
-                self.read("manifest", "", ManifestFile, name)
-            case (file,) if file == BASE:
-                self.read("base", "", ManifestBase, name)
-            case (file,) if file == OVERRIDES:
-                self.read("overrides", "", OverridesFile, name)
-            case (file,) if file == ADJUDICATIONS:
-                self.read("adjudications", "", AdjudicationsFile, name)
-            case (file,) if file == NOISE:
-                self.read("noise", "", NoiseFile, name)
-            case (file,) if file == GATE_PATHS:
-                self.read("gate_paths", "", GatePathsFile, name)
-            case (file,) if file == CANARIES:
-                self.read("canaries", "", CanaryFile, name)
-            case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
-                self.read("extension", vertical, ManifestExtension, name)
-                self.same(("extension", vertical), name, "vertical", vertical, "the folder's name")
-            case (*_, vertical, "eval", file) if file == SELECTION and name.startswith(VERTICALS):
-                self.read("selection", vertical, JudgeSelection, name)
-                self.same(("selection", vertical), name, "vertical", vertical, "the folder's name")
-            case (*_, vertical, "eval", file) if file == AGREEMENT and name.startswith(VERTICALS):
-                self.read("agreement", vertical, AgreementFile, name)
-                self.same(("agreement", vertical), name, "vertical", vertical, "the folder's name")
+            case (file,) if file in TOP:
+                kind, model = TOP[file]
+                self.read(kind, "", model, name)
+            case (*_, vertical, "eval", file) if file in OF_A_VERTICAL and name.startswith(VERTICALS):
+                kind, model = OF_A_VERTICAL[file]
+                self.read(kind, vertical, model, name)
+                self.same((kind, vertical), name, "vertical", vertical, "the folder's name")
             case _:
                 self.misplaced(name)
 
-    def read(self, kind: str, key: str, model: type[ModelT], name: str) -> None:
+    def of(self, kind: str) -> dict[str, Parsed[Any]]:
+        return {key: parsed for (found, key), parsed in self.found.items() if found == kind}
+
+    def read(self, kind: str, key: str, model: type[BaseModel], name: str) -> None:
         shown = self.tree.shown(name)
         other = self.names.setdefault((kind, key), shown)
         if name in self.tree.refused:
@@ -307,8 +302,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            ours = (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
-            for known in (*ours, EXTENSION, SELECTION, AGREEMENT):
+            for known in (*TOP, *OF_A_VERTICAL):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

@@ -15,9 +15,9 @@ from typer.main import get_command
 
 from evalcore.gates.golden import mismatches
 from evalcore.reloading import ReloadingRegistry
-from rampgate.gate.run import read_baselines
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
 from rampgate.cli import app
+from rampgate.gate.run import read_baselines
 from tests.action_program import ACTIONS
 from tests.root import ROOT
 from tests.unit.repository.workflow_files import load
