@@ -13,7 +13,7 @@ FieldPath = tuple[str | int, ...]
 class Status(StrEnum):
     """`skip`: nothing is asserted. `infra`: it can't be decided, since what it reads is not there."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105
     WARN = "warn"
     FAIL = "fail"
     SKIP = "skip"
