@@ -1,7 +1,7 @@
 """Runs one scenario in a real SDK and prints what that SDK writes down of it, as JSON.
 
-Runs in an environment that has the SDKs and nothing of ours: `python scenario_in_sdks.py WAY MODEL_URL OPIK_URL`. Nothing leaves
-the machine: the model is the stand-in, and exporters that post to their vendors are replaced.
+Runs in an environment that has the SDKs and nothing of ours: `python scenario_in_sdks.py WAY MODEL_URL OPIK_URL`.
+Nothing leaves the machine: the model is the stand-in, exporters that post to their vendors are replaced.
 """
 
 import asyncio
@@ -50,9 +50,10 @@ TRIAGE, BILLING = (order_status, carrier_events, find_payment), (refund,)
 
 
 def openai_agents(url: str, api: str) -> dict[str, Any]:
+    from openai import AsyncOpenAI
+
     from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
     from agents.tracing import TracingProcessor, set_trace_processors
-    from openai import AsyncOpenAI
 
     spans: list[dict[str, Any]] = []
 
