@@ -153,7 +153,7 @@ BAD = [
         f"{JUDGE}.scale", "at least 2"),
     Bad("score: 4", "score: 6", "out-of-range", f"{JUDGE}.few_shot_examples[0].score", "1 to 5"),
     Bad("output: Run pip, ", "", "missing-field", f"{JUDGE}.few_shot_examples[0].output", "add 'output"),
-    Bad("      llm_judge:\n", "      llm_judge:\n        - !include tone.yaml\n", "include", JUDGE, "write the file", 1),
+    Bad("    llm_judge:\n", "    llm_judge:\n        - !include tone.yaml\n", "include", JUDGE, "write the file", 1),
     # Path and cost.
     Bad("max_tool_calls: 5", "max_tool_calls: -1", "out-of-range", "queries[0].path.max_tool_calls", "at least 0"),
     Bad("max_tool_calls: 5", "max_tool_calls: '5'", "wrong-type", "queries[0].path.max_tool_calls", "a whole number"),
