@@ -19,6 +19,8 @@ from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, Plac
 from schemas.specs import LAYERS
 
 INCLUDE: Final = "!include"
+RUBRICS: Final = "rubric:"
+"""What an include begins with that names a template: no file of the author's."""
 CLAUSE: Final = "AgentCI Step 1"
 DEEPEST: Final = 8
 """Files that include one another, one within the other."""
@@ -116,8 +118,8 @@ class _Including:
         self, tagged: Tagged, path: FieldPath, document: Document, own: FieldPath, chain: tuple[str, ...]
     ) -> Any:
         self.places[path] = document.at(own)
-        owners = models_at(self._model, path[:-1])
-        if path and owners and not any(path[-1] in fields(owner) for owner in owners):
+        owners = models_at(self._model, path[:-1]) if path and isinstance(path[-1], str) else []
+        if owners and not any(path[-1] in fields(owner) for owner in owners):
             return tagged.text  # the field is unknown, whatever it has
         try:
             file, content = self._fetch(document.file, tagged.text)
@@ -140,6 +142,8 @@ class _Including:
         inner = self._read[file]
         if inner is None:
             return UNREADABLE
+        if file.startswith(RUBRICS):
+            return inner.data  # it has the place of the line that includes it
         self.included[path] = file
         self.incomplete |= {(*path, *one) for one in inner.incomplete}
         return self.taken(inner.data, path, inner, (), (*chain, file))

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalcore.registry.judge import digest
-from evalcore.specs.merging import CantInclude
+from evalcore.specs.correctness import checks_of
+from evalcore.specs.layers import CorrectnessTotal
+from evalcore.specs.merging import RUBRICS, CantInclude
 from evalcore.specs.reading import SpecReading, read_spec, spec_hash
+from evalcore.specs.rubric import in_ensemble, rubric_judges
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
 from rampgate.input_files import BadFile, content
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "agentci_spec.yaml"
 SCORE: Final = "correctness"
-RUBRICS: Final = "rubric:"
-"""What an include begins with that names one of the rubric templates."""
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
 Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
 
@@ -63,7 +64,7 @@ class LoadedSpec:
             suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=spec.candidate,
             cases=Cases(file=self.path.name), samples=1, score=SCORE,
         )  # fmt: skip
-        return suite_of(file, self.path, [_case(one) for one in spec.queries])
+        return suite_of(file, self.path, [_case(one, spec, self.ensemble) for one in spec.queries])
 
 
 def open_spec(path: Path, ensemble: float | None = None) -> LoadedSpec:
@@ -109,8 +110,6 @@ def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, byte
             known = ", ".join(RUBRICS + one for one in templates())
             raise CantInclude("there is no such rubric", f"write one of {known}")
         return target, files("evalcore.specs").joinpath("rubrics", f"{name}.yaml").read_bytes()
-    if file.startswith(RUBRICS):
-        raise CantInclude("a template includes nothing", "include it in the spec")
     if not target.strip() or "\0" in target or Path(target).is_absolute():
         raise CantInclude("it is no path from the including file on", "write a relative path such as shared/tone.yaml")
     named = Path(os.path.normpath(Path(file).parent / target))
@@ -127,19 +126,20 @@ def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, byte
         raise CantInclude(why, f"write the file, from {Path(file).parent} on, or remove the include") from error
 
 
-def _case(query: GoldenQuery) -> SuiteCase:
-    row: dict[str, Any] = {"id": query.id, "input": query.query, "tags": list(query.tags)}
+def _case(query: GoldenQuery, spec: AgentSpec, ensemble: float | None) -> SuiteCase:
+    name = str(query.id)
+    row: dict[str, Any] = {"id": name, "input": query.query, "tags": list(query.tags)}
     if query.correctness is not None:  # what is expected of it: answers to another question are not compared
         row["expected"] = query.correctness.model_dump(mode="json", exclude_none=True)
-    return SuiteCase(str(query.id), row, query.tags, None, query.tags)
+    judges = rubric_judges(query, spec.judge_config, in_ensemble(name, spec.judge_config, ensemble))
+    total = CorrectnessTotal(query, judges)
+    return SuiteCase(name, row, query.tags, None, query.tags, checks_of(query), judges, {SCORE: total})
 
 
 def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:
     for number, query in enumerate(spec.queries):
         for field in _fields(document.data["queries"][number], ()):
             path = ("queries", number, *field)
-            while document.source(path)[0].startswith(RUBRICS):
-                path = path[:-1]  # a template is no file of the author's; the line that includes it is
             yield (str(query.id), field), (document.source(path)[0], document.at(path)[0])
 
 
