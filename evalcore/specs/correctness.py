@@ -116,7 +116,8 @@ def _pattern(of: Correctness, output: Any) -> Finding:
 
 def _schema(of: Correctness, output: Any) -> Finding:
     found = fits(_validator(orjson.dumps(of.json_schema)), output)
-    return _held("json_schema", found.score == 1.0, {}, f"JSON schema validation failed: {found.reason}")
+    known = None if found.score is None else found.score == 1.0
+    return _held("json_schema", known, {}, f"JSON schema validation failed: {found.reason}")
 
 
 def _similar(of: Correctness, output: Any) -> Finding:
