@@ -20,6 +20,7 @@ from evalcore.registry.files import (
     NOISE,
     OVERRIDES,
     SELECTION,
+    SPECS,
     VERTICALS,
     Tree,
 )
@@ -84,6 +85,7 @@ def _names(root: Path) -> Iterator[str]:
     yield from (name for name in _listed(root) if _stem(name) in _AT_THE_TOP)
     yield from (f"verticals/{name}" for name in _listed(root / "verticals"))
     yield from (f"rules/{name}" for name in _listed(root / "rules", depth=4))
+    yield from (f"{SPECS}/{name}" for name in _listed(root / SPECS, depth=4))
     beside = Path(os.path.normpath(root / VERTICALS))
     for vertical in _folders(beside):
         for name in _listed(beside / vertical / "eval"):
