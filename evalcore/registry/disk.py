@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from evalcore.registry.files import COMPONENTS, MANIFEST, OF_A_VERTICAL, TOP, VERTICALS, Tree
+from evalcore.registry.files import COMPONENTS, MANIFEST, OF_A_VERTICAL, SPECS, TOP, VERTICALS, Tree
 from evalcore.yaml.loader import MAX_BYTES
 
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
@@ -67,6 +67,7 @@ def _names(root: Path) -> Iterator[str]:
     yield from (name for name in _listed(root) if _stem(name) in _AT_THE_TOP)
     yield from (f"verticals/{name}" for name in _listed(root / "verticals"))
     yield from (f"rules/{name}" for name in _listed(root / "rules", depth=4))
+    yield from (f"{SPECS}/{name}" for name in _listed(root / SPECS, depth=4))
     beside = Path(os.path.normpath(root / VERTICALS))
     for vertical in _folders(beside):
         for name in _listed(beside / vertical / "eval"):

@@ -24,6 +24,7 @@ _WANTED: Final = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "list_type": "a list",
+    "tuple_type": "a list",
     "date_type": "a day, YYYY-MM-DD",
     "path_type": "a path",
 }
@@ -190,7 +191,8 @@ def findings_of(model: type[BaseModel], document: Document, errors: Iterable[Map
 
 
 def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Finding:
-    return Finding(document.file, *document.at(path), field_name(path), check, message, clause, fix)
+    file, field = document.source(path)
+    return Finding(file, *document.at(path), field_name(field), check, message, clause, fix)
 
 
 def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[FieldErrors]:
@@ -202,6 +204,8 @@ def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[F
         made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
         if made and error["type"].endswith("_type"):
             continue  # a mapping that was made on the way to the model; what is wrong inside has findings of its own
+        if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
+            continue  # pydantic counts those entries alone that fit
         by_place.setdefault((path, at_key), FieldErrors(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 
@@ -270,7 +274,7 @@ def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknow
 def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missing: set[FieldPath]) -> Finding:
     name = str(path[-1])
     known = sorted({field for found in models_at(model, path[:-1]) for field in fields(found)})
-    above = field_name(path[:-1])
+    above = field_name(document.source(path[:-1])[1])
     where = f"{kind(model.__name__)} under {above}" if above else kind(model.__name__)
     if model.__name__ == "VerticalRuleFile" and len(path) == 1 and is_central(name):
         message = (

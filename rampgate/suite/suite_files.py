@@ -13,7 +13,7 @@ import orjson
 
 from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.items import identity
-from evalcore.suite.checks import Checker
+from evalcore.suite.checks import AnswerCheck, Checker, Total
 from evalcore.suite.draw import smoke_set
 from rampgate.input_files import BadFile, file_as, lines
 from rampgate.registry.rule_history import NoHistory, commit_of, git_bytes
@@ -34,15 +34,16 @@ Fetching = Callable[[SuiteFile], Iterable[Placed]]
 @dataclass(frozen=True)
 class SuiteCase:
     """One case. `row` is its line; `slices` are those of its tags that the suite compares. `checks` and `judges` are
-    its own, beside the suite's; its judges wait for its checks."""
+    its own, beside the suite's; its judges wait for its checks. `totals` are scores that its others come to."""
 
     id: str
     row: Mapping[str, Any]
     tags: tuple[str, ...]
     cluster: str | None
     slices: tuple[str, ...] = ()
-    checks: Mapping[str, Checker] = field(default_factory=dict)
+    checks: Mapping[str, AnswerCheck] = field(default_factory=dict)
     judges: Sequence[Judge] = ()
+    totals: Mapping[str, Total] = field(default_factory=dict)
 
     @property
     def question(self) -> str:
@@ -63,7 +64,7 @@ class Suite:
     file: SuiteFile
     folder: Path
     cases: Sequence[SuiteCase]
-    checks: Mapping[str, Checker]
+    checks: Mapping[str, AnswerCheck]
     parts: Mapping[str, str]
     values: Mapping[str, str]
     unnamed: str = ""
@@ -117,6 +118,14 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
         if file.candidate.url is None and not (home / file.candidate.folder).resolve().is_relative_to(checkout):
             raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
+    return replace(suite_of(file, path, cases, theirs), dropped=dropped)
+
+
+def suite_of(file: SuiteFile, path: Path, cases: Sequence[SuiteCase], theirs: Path | None = None) -> Suite:
+    """Returns the suite of these cases. `path` is its file; `theirs`, where it is another one, declares the candidate,
+    which is beside it. Raises BadFile."""
+    theirs = theirs or path
+    home = theirs.parent
     known = {tag for case in cases for tag in case.tags}
     for place, named in (("safety", file.safety), ("slices", file.slices)):
         if strange := sorted(set(named) - known):
@@ -125,11 +134,9 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     cases = [replace(case, slices=tuple(tag for tag in case.tags if tag in compared)) for case in cases]
     parts = {name: _hash(home, theirs, name, part) for name, part in file.candidate.parts.items()}
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
-    checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
+    checks = {name: _checker(path.parent, path, name, check) for name, check in file.checks.items()}
     unnamed = _unnamed(file.candidate, home)
-    return Suite(
-        file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "", dropped
-    )
+    return Suite(file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "")
 
 
 def _checkout_of(proposed: Path) -> Path:
