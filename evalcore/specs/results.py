@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 FieldPath = tuple[str | int, ...]
 
@@ -22,10 +22,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Message:
-    """What is wrong, and with which assertion: `field` is its path below the query, `("path", "max_tool_calls")`."""
+    """What was found, and of which assertion: `field` is its path below the query, `("path", "max_tool_calls")`.
+    `status` is what it makes of its layer."""
 
     words: str
     field: FieldPath = ()
+    status: Status = Status.WARN
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,20 @@ class LayerResult:
     status: Status
     details: Mapping[str, Any] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
+
+
+WORST_FIRST: Final = (Status.FAIL, Status.INFRA, Status.WARN, Status.PASS, Status.SKIP)
+
+
+def worst(found: Iterable[Status]) -> Status:
+    """Returns what several statuses come to; SKIP without any. A failure counts more than what can't be decided."""
+    return min(found, key=WORST_FIRST.index, default=Status.SKIP)
+
+
+def layer_of(messages: Iterable[Message], details: Mapping[str, Any], well: str) -> LayerResult:
+    """Returns a layer with what its assertions found; `well` is its one message where nothing is wrong."""
+    said = tuple(messages) or (Message(well, (), Status.PASS),)
+    return LayerResult(worst(one.status for one in said), details, said)
 
 
 @dataclass(frozen=True)

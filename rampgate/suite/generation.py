@@ -83,6 +83,8 @@ class Generator:
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     tracing: Tracing | None = None
+    waits: Sequence[float] = ()
+    """Seconds before each further try of one that failed and may pass."""
 
     async def kept(self, wanted: Sequence[Wanted]) -> list[Generated | None]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
@@ -112,6 +114,15 @@ class Generator:
         return found
 
     async def _asked(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
+        """The answer of the last try, and how long that took."""
+        for seconds in self.waits:
+            answer, latency = await self._tried(case)
+            if not (isinstance(answer, Failed) and answer.may_pass):
+                return answer, latency
+            await asyncio.sleep(seconds)
+        return await self._tried(case)
+
+    async def _tried(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
         """The answer, with what its spans tell of it, and how long it took without waiting for those."""
         if self.tracing is None:
             return await self._timed(case)

@@ -50,7 +50,8 @@ WAITING_FOR_SPANS: Final = 256
 @dataclass(frozen=True)
 class Session:
     """The suite's cases, or those of the smoke set, each as often as the suite says. Samples `after` that number are
-    others than those of before, and judged by a call each. `comparing` are asked about pairs."""
+    others than those of before, and judged by a call each. `comparing` are asked about pairs. `waits`: seconds before
+    each further try of a command or a function that failed and may pass; one at an address has its own tries."""
 
     settings: Settings
     suite: Suite
@@ -59,6 +60,7 @@ class Session:
     store: SealedStore
     after: int = 0
     comparing: Sequence[PairJudge] = ()
+    waits: Sequence[float] = ()
 
     async def plan(self, baseline: Path | None = None) -> dict[str, Any]:
         """What a run will ask and cost, also about pairs with the baseline. Asks no one. Raises BadFile."""
@@ -189,6 +191,7 @@ class Session:
         return Generator(
             self.suite.configuration, ask, answers, self._traces, told=told, room=room,
             places=asyncio.Semaphore(at_once), tracing=tracing,
+            waits=self.waits if self.suite.file.candidate.url is None else (),
         )  # fmt: skip
 
     @property

@@ -1,0 +1,1 @@
+"""Runs an agent's spec: tests it, keeps baselines of it, and compares them."""

@@ -1,0 +1,131 @@
+"""Finds the spec that a command is about, and the queries of it that a user names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from typer import Option
+
+from rampgate.console import Failure
+from rampgate.spec.baselines import Baselines, same_agent
+
+if TYPE_CHECKING:
+    from rampgate.settings import Settings
+    from rampgate.spec.files import LoadedSpec
+    from rampgate.suite.opened import Opened
+    from rampgate.suite.suite_files import Suite
+    from schemas.specs import AgentSpec, GoldenQuery
+
+NAME: Final = "agentci_spec.yaml"
+DEEPEST: Final = 4
+"""Folders below the working one in which an agent's spec is looked for."""
+AGENT: Final = re.compile(r"""^agent:\s*["']?([^"'#\n]+)""", re.MULTILINE)
+PASSED_OVER: Final = ("node_modules", "venv", "__pycache__")
+
+ConfigOption = Annotated[
+    Path | None, Option("--config", help=f"the spec; default: {NAME} here, or the --agent's in a folder below")
+]
+AgentOption = Annotated[str | None, Option("--agent", help="the agent whose spec is meant")]
+QueryOption = Annotated[list[str] | None, Option("--query", help="only this query, by its id or text; repeatable")]
+
+
+def spec_file(config: Path | None, agent: str | None) -> Path:
+    """Returns the spec's file: the one named, else that of this folder, else the only one below it that is the agent's.
+    Raises Failure."""
+    if config is not None:
+        return config
+    here = Path(NAME)
+    if agent is None or (here.is_file() and same_agent(_agent_of(here), agent)):
+        return here
+    found = [path for path in _below(Path()) if same_agent(_agent_of(path), agent)]
+    if len(found) != 1:
+        many = f"{len(found)} are: {', '.join(map(str, found))}" if found else "none is"
+        raise Failure(
+            f"--agent {agent}: must be the agent of one {NAME} in this folder or below, {many}; give --config"
+        )
+    return found[0]
+
+
+def opened_spec(
+    config: Path | None, agent: str | None, settings: Settings, store: str | None, share: float | None = None
+) -> tuple[LoadedSpec, Opened]:
+    """Returns the spec, and the suite that it is, with its store. Raises Failure, also where the spec is another
+    agent's."""
+    from rampgate.spec.files import open_spec
+    from rampgate.store.place import place_of
+    from rampgate.store.sqlite_file import STORE
+    from rampgate.suite.opened import FOLDER, Opened
+    from rampgate.suite.scoring import Rubric
+
+    path = spec_file(config, agent)
+    loaded = open_spec(path, share)
+    require_agent(loaded.spec, agent, path)
+    home = path.parent / FOLDER
+    rubric = Rubric([], loaded.suite.checks, {})
+    return loaded, Opened(settings, loaded.suite, [], rubric, [], home, place_of(store, home / STORE, settings))
+
+
+def baselines_of(spec: AgentSpec, path: Path) -> Baselines:
+    """Returns the baselines beside a spec's file."""
+    return Baselines(path.parent / spec.baseline_dir, spec.agent)
+
+
+def require_agent(spec: AgentSpec, agent: str | None, path: Path) -> None:
+    """Raises Failure where a user means another agent."""
+    if agent is not None and not same_agent(spec.agent, agent):
+        raise Failure(f"--agent {agent}: must be {spec.agent!r}, the agent of {path}")
+
+
+def chosen(spec: AgentSpec, queries: Sequence[str], tags: Sequence[str]) -> list[GoldenQuery]:
+    """Returns the queries with one of the tags, and of these the ones named by id or text; all without both. Raises
+    Failure where there is none, or one of the tags and names is no query's: what is not asked must not pass."""
+    tags = [tag.strip() for told in tags for tag in told.split(",") if tag.strip()]
+    known = {tag for one in spec.queries for tag in one.tags}
+    for tag in tags:
+        if tag not in known:
+            raise Failure(f"--tags {tag}: no query has it; those there are: {', '.join(sorted(known)) or 'none'}")
+    names = {name for one in spec.queries for name in (one.id, one.query)}
+    for name in queries:
+        if name not in names:
+            raise Failure(f"--query {name[:200]}: no query of the spec has this id or text")
+    found = [
+        one
+        for one in spec.queries
+        if (not tags or {*tags} & {*one.tags}) and (not queries or {one.id, one.query} & {*queries})
+    ]
+    if not found:
+        raise Failure("no query is selected: none has one of the --tags and is one of --query")
+    return found
+
+
+def asking(suite: Suite, queries: Sequence[GoldenQuery], repeats: int, workers: int | None) -> Suite:
+    """Returns the suite of these queries alone, each asked so often, and so many at once."""
+    some = suite.asking([str(one.id) for one in queries], repeats)
+    if workers is None:
+        return some
+    candidate = some.file.candidate.model_copy(update={"at_once": workers})
+    return replace(some, file=some.file.model_copy(update={"candidate": candidate}))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for at, folders, names in os.walk(folder):
+        deep = len(Path(at).parts)
+        folders[:] = sorted(
+            name for name in folders if deep < DEEPEST and name[0] not in "._" and name not in PASSED_OVER
+        )
+        if NAME in names:
+            yield Path(at, NAME)
+
+
+def _agent_of(path: Path) -> str:
+    """The agent that a spec names, empty where that can't be read: then it is not the one looked for."""
+    try:
+        found = AGENT.search(path.read_text())
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return found[1] if found is not None else ""
