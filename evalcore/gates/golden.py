@@ -20,7 +20,8 @@ from schemas.wire_forms import TraceDetails
 FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
 """Fields of an item that no answer of a candidate replaces."""
 OF_ANSWERS: Final = (
-    "output", *TraceDetails.__annotations__, "prompt", "retrieval", "trace", "spans", "spans_dropped"
+    "output", *TraceDetails.__annotations__, "requested_calls", "prompt", "retrieval", "trace", "spans",
+    "spans_dropped",
 )  # fmt: skip
 """Fields that only an answer has, in a trace's form, with what else says how the agent came to it; those of the dataset
 are dropped. A stored trace has them, and judges may read them."""

@@ -6,17 +6,22 @@ turn's may sum up the calls below it: only spans of inference are added. What no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-import orjson
+from evalcore.trajectory.calls import Executed, Requested, calls_of, opened, requests_in, results_in
+from evalcore.trajectory.record import next_agent, number, plain_name, sums
 
 # The names below are the GenAI semantic conventions of OpenTelemetry, those of before, and OpenInference's.
 OPERATION: Final = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
 PROMPT: Final = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages", "input.value")
+ANSWER: Final = ("gen_ai.output.messages", "gen_ai.choice", "gen_ai.completion", "llm.output_messages", "output.value")
+"""What a model answered. Its events have it in 1.36 and before (`gen_ai.choice`); others number its parts."""
+FINISH: Final = "gen_ai.response.finish_reasons"
+ASKING: Final = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+"""Why a model ends its answer where it asks for calls."""
 MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 RESPONSE: Final = ("gen_ai.response.id", "llm.response.id")
 NUMBERS: Final = {
@@ -36,8 +41,6 @@ NO_INFERENCE: Final = frozenset({
     "embedding", "reranker", "guardrail", "evaluator",
 }) | RETRIEVALS  # fmt: skip
 """Operations whose tokens are a sum over others, or no model call's."""
-HANDOFF: Final = re.compile(r"(?:transfer|hand_?off)[_ ]to[_ ](.+)", re.IGNORECASE)
-"""A tool, or a step, by which another agent takes over."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,20 @@ class Span:
     def first(self, names: Sequence[str]) -> Any:
         return next((self.attributes[name] for name in names if name in self.attributes), None)
 
+    def whole(self, names: Sequence[str]) -> Any:
+        """The value of the first attribute that is there, also where it is sent as one attribute for each part."""
+        for name in names:
+            if name in self.attributes:
+                return opened(self.attributes[name])
+            parts = {
+                key[len(name) + 1 :]: value for key, value in self.attributes.items() if key.startswith(f"{name}.")
+            }
+            if parts:
+                return _nested(parts)
+        return None
+
     def number(self, name: str) -> float | None:
-        found = self.first(NUMBERS[name])
-        known = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < float("inf")
-        return found if known else None
+        return number(self.first(NUMBERS[name]))
 
     @property
     def operation(self) -> str:
@@ -94,13 +107,12 @@ class Span:
     @cached_property
     def next_agent(self) -> str | None:
         """The agent that takes over here."""
-        found = HANDOFF.fullmatch(self.tool)
-        return found[1] if found is not None else None
+        return next_agent(self.tool)
 
     @cached_property
     def called(self) -> str:
         """The name of what is called, however it is spelled."""
-        return re.sub(r"[\W_]+", "", (self.next_agent or self.tool).lower())
+        return plain_name(self.next_agent or self.tool)
 
     @cached_property
     def instrumentation(self) -> tuple[str, bool]:
@@ -124,15 +136,46 @@ def trace_of(spans: Sequence[Span]) -> dict[str, Any]:
     tools = _calls([span for span in ordered if span.is_tool], above, _is_one_tool_call)
     made = [_model_call(call) for call in models]
     found = {
-        "usage": _usage(made),
+        "usage": sums(made),
         "llm_calls": made,
-        "tool_calls": [_tool_call(call) for call in tools if call[0].next_agent is None],
-        "handoffs": [call[0].next_agent for call in tools if call[0].next_agent is not None],
-        "prompt": next((_opened(prompt) for call in models if (prompt := _first(call, PROMPT)) is not None), None),
+        "prompt": next((opened(prompt) for call in models if (prompt := _first(call, PROMPT)) is not None), None),
         "retrieval": [_documents(span) for span in ordered if span.operation in RETRIEVALS],
         "spans": [span.kept() for span in ordered],
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in found.items() if value} | _called(models, tools)
+
+
+def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any]]:
+    """What was called, and what was asked for in vain. No tool's span says nothing where the models do not say that
+    they asked for none."""
+    answers = [(min(one.start for one in call), _whole(call, ANSWER)) for call in models]
+    asked = [one for start, answer in answers for one in requests_in(answer, start)]
+    executed = [_executed(call) for call in tools]
+    last = max((start for start, _ in answers), default=0)
+    if not tools and asked:  # only the models are instrumented: what they are given says what was executed
+        executed = _returned(models, asked)
+    found = calls_of(asked, executed, until=last)
+    known = bool(models) and all(
+        _finished(call) or isinstance(answer, (list, dict)) for call, (_, answer) in zip(models, answers, strict=True)
+    )
+    if not executed and any(one.turn < last for one in asked):
+        known = False  # the model got on, so something may have been executed
+    return {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
+
+
+def _returned(models: Sequence[Call], asked: Sequence[Requested]) -> list[Executed]:
+    results = {found: value for call in models for found, value in results_in(_whole(call, PROMPT))}
+    return [
+        Executed(one.name, one.turn, one.id, {"result": results[one.id]})
+        for one in asked
+        if one.id is not None and one.id in results
+    ]
+
+
+def _finished(call: Call) -> bool:
+    """Whether the model says that it asked for no call."""
+    reasons = opened(_first(call, (FINISH,)))
+    return isinstance(reasons, (list, tuple)) and bool(reasons) and not ASKING.intersection(map(str, reasons))
 
 
 def _above(span: Span, by_id: Mapping[str, Span]) -> Iterator[Span]:
@@ -194,7 +237,7 @@ def _is_one_tool_call(one: Span, other: Span, nested: bool) -> bool:
         return False
     if not nested:
         return one.seen_by_another(other)
-    given = _opened(one.first(ARGUMENTS)), _opened(other.first(ARGUMENTS))
+    given = opened(one.first(ARGUMENTS)), opened(other.first(ARGUMENTS))
     return one.instrumentation != other.instrumentation or None in given or bool(given[0] == given[1])
 
 
@@ -207,18 +250,41 @@ def _model_call(call: Call) -> dict[str, Any]:
     return {"model": str(_first(call, MODEL) or "unknown"), **said, "latency_ms": round(latency / 1e6, 3)}
 
 
-def _usage(made: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Sums what all calls say: a part's sum would be taken for the whole."""
-    found = {name: sum(one[name] for one in made) for name in NUMBERS if made and all(name in one for one in made)}
-    if {"input_tokens", "output_tokens"} <= found.keys():
-        found["total_tokens"] = found["input_tokens"] + found["output_tokens"]
-    return found
-
-
-def _tool_call(call: Call) -> dict[str, Any]:
+def _executed(call: Call) -> Executed:
     error = next((one.error for one in call if one.error is not None), None)
-    said = {"arguments": _opened(_first(call, ARGUMENTS)), "result": _opened(_first(call, RESULT)), "error": error}
-    return {"name": call[0].tool} | {name: value for name, value in said.items() if value is not None}
+    said = {"arguments": opened(_first(call, ARGUMENTS)), "result": opened(_first(call, RESULT)), "error": error}
+    found = _first(call, CALL)
+    return Executed(
+        call[0].tool, call[0].start, str(found) if found else None,
+        {name: value for name, value in said.items() if value is not None},
+    )  # fmt: skip
+
+
+def _whole(call: Call, names: Sequence[str]) -> Any:
+    return next((value for one in call if (value := one.whole(names)) is not None), None)
+
+
+def _nested(parts: Mapping[str, Any]) -> Any:
+    """The value whose parts have such names as `0.tool_calls.1.name`."""
+    made: dict[str, Any] = {}
+    for name, value in parts.items():
+        *way, last = name.split(".")
+        inner = made
+        for step in way:
+            inner = inner.setdefault(step, {})
+            if not isinstance(inner, dict):
+                break
+        else:
+            inner[last] = value
+    return _listed(made)
+
+
+def _listed(made: Any) -> Any:
+    if not isinstance(made, dict):
+        return made
+    if made and all(name.isdecimal() for name in made):
+        return [_listed(made[name]) for name in sorted(made, key=int)]
+    return {name: _listed(value) for name, value in made.items()}
 
 
 def _first(call: Call, names: Sequence[str]) -> Any:
@@ -228,16 +294,6 @@ def _first(call: Call, names: Sequence[str]) -> Any:
 def _documents(span: Span) -> Any:
     whole = span.first(DOCUMENTS)
     if whole is not None:
-        return _opened(whole)
+        return opened(whole)
     start = f"{DOCUMENTS[1]}."
     return {name[len(start) :]: value for name, value in span.attributes.items() if name.startswith(start)}
-
-
-def _opened(value: Any) -> Any:
-    """Structured values come as JSON in a text where an exporter knows no other."""
-    if not isinstance(value, str) or value[:1] not in "[{":
-        return value
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return value

@@ -70,6 +70,7 @@ COMMANDS: Final = {
     "check drift": Entry("rampgate.checks.drift:drift", "Which judges' scores have moved since calibration?"),
     "check inversion": Entry("rampgate.inversion.command:inversion", "Which judges score against people?"),
     "check agreement": Entry("rampgate.checks.agreement:agreement", "How far do annotators agree?"),
+    "check trajectory": Entry("rampgate.checks.trajectory:trajectory", "Which tools were called, against a reference?"),
     "check cadence": Entry("rampgate.limits.cadence:cadence", "Which limits have to be derived again, and when?"),
     "calibrate": Entry("", "Limits of judges from scores.", EVALS),
     "calibrate jade": Entry("rampgate.calibration.command:jade", "Floors by what people accept; a whole round."),

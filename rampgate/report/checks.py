@@ -1,4 +1,4 @@
-"""Says what the reports of `check inversion`, `drift`, `agreement` and `cadence` have, from the documents of `--json`.
+"""Says what the reports of `check inversion`, `drift`, `agreement`, `trajectory`, `cadence` have, from their documents.
 
 Pure. A report so can't tell other numbers than the document.
 """
@@ -157,6 +157,25 @@ def agreement_report(told: Told) -> Report:
         [Section("Categories", heads, rows, notes), *(part for one in apart for part in _talk_about(one))],
         facts=f"{set_['entered']} ratings entered the reference set, now {set_['version']}" if set_ else "",
     )
+
+
+def trajectory_report(told: Told) -> Report:
+    modes, figures = ("strict", "unordered", "subset", "superset"), ("precision", "recall", "f1", "lcs", "edit")
+    matched = {True: Cell("matches", "pass"), False: Cell("differs", "warn")}
+    rows = [
+        [str(one["case_id"]), *(matched[one[name]] for name in modes), *(one[name] for name in figures)]
+        for one in told["cases"]
+    ]
+    notes = [
+        f"{one['case_id']}, {mode}: {why}"
+        for one in told["cases"]
+        for mode, why in one["reasons"].items()
+        if mode != "unordered"  # subset and superset say the same apart
+    ]
+    heads = ("Case", "Strict", "Unordered", "Subset", "Superset", "Precision", "Recall", "F1", "LCS", "Edit")
+    alike = sum(one["strict"] for one in told["cases"])
+    result = f"{alike} of {counted(len(told['cases']), 'case')} called what the reference has, in its order"
+    return Report("Paths against references", result, "pass", [Section("Cases", heads, rows, notes)])
 
 
 def cadence_report(told: Told) -> Report:

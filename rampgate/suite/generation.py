@@ -21,6 +21,7 @@ from agents.ports import Unavailable
 from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer, Failed
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.items import NO_ANSWER, says_nothing
+from evalcore.trajectory.reading import in_one_form
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
@@ -142,6 +143,8 @@ class Generator:
             latency = round((self.clock() - began) * 1000, 1)
         if too_deep(answer):
             answer = Failed(f"the candidate's answer {TOO_DEEP}")
+        elif not isinstance(answer, Failed):
+            answer = in_one_form(answer)
         return answer, latency if not isinstance(answer, Left) else None
 
     async def _keep(self, wanted: Wanted, found: Generated, answer: Mapping[str, Any]) -> Generated:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rampgate.local.model.gullible import Gullible
+from rampgate.local.model.scripted import Script
 
 HEADER = "X-Stand-In-Behaviour"
 Wrong = Literal["off_scale", "prose", "wrong_type", "not_finite", "empty", "no_completion", "quoted"]
@@ -39,6 +40,8 @@ class Behaviour(BaseModel):
     """Of two answers it prefers the one in this place, whatever it says; `share` and `times` do not limit it."""
     variants: tuple[dict[str, Any], ...] | None = None
     """What it proposes where prompts are asked for (`rampgate optimize`)."""
+    scripts: tuple[Script, ...] = ()
+    """What it answers in conversations that one of these fits, with tool calls."""
     share: float = Field(1.0, ge=0, le=1)
     times: int | None = Field(None, ge=0)
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from pydantic import ValidationError
 
-from rampgate.local.model import judging
+from rampgate.local.model import judging, scripted
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
 from rampgate.local.model.comparing import asked_for_the_better, better
@@ -44,6 +44,7 @@ class LocalModel:
         app = web.Application(middlewares=[self._say_what_it_is], client_max_size=MAX_BODY)
         for prefix in ("/v1", ""):
             app.router.add_post(f"{prefix}/chat/completions", self._complete)
+            app.router.add_post(f"{prefix}/responses", self._respond)
             app.router.add_get(f"{prefix}/models", self._models)
         app.router.add_put("/_behaviour", self._tell)
         app.router.add_get("/_behaviour", self._show)
@@ -101,8 +102,9 @@ class LocalModel:
         if asked.get("stream"):
             return refusal(400, "The stand-in does not stream")
         wanted, acts = conduct.behaviour, conduct.acts()
-        both = asked_for_the_better(messages)
-        answer = better(*both) if both is not None else judging.answer(messages, asked.get("response_format"))
+        turn = scripted.turn_of(wanted.scripts, messages)
+        both = asked_for_the_better(messages) if turn is None else None
+        answer = {} if turn else better(*both) if both else judging.answer(messages, asked.get("response_format"))
         if both is not None and wanted.prefers is not None:
             answer["score"] = wanted.prefers
         await asyncio.sleep(max(0.0, began + wanted.latency_seconds - loop.time()))
@@ -112,6 +114,8 @@ class LocalModel:
             return web.Response(status=500)
         if acts and wanted.status is not None:
             return told_to_fail(wanted)
+        if turn is not None:
+            return web.json_response(scripted.chat(asked, model, *turn))
         if asked_for_variants(asked.get("response_format")):
             proposed = variants(messages, wanted.variants)
             return web.json_response(completion(asked, model, proposed if not acts or not wanted.wrong else "so be it"))
@@ -122,6 +126,19 @@ class LocalModel:
         if acts and wanted.wrong is not None:
             text = spoiled(answer, wanted.wrong, judging.highest(messages, asked.get("response_format")))
         return web.json_response(completion(asked, model, text))
+
+    async def _respond(self, request: web.Request) -> web.Response:
+        """OpenAI's API of responses, for scripts alone."""
+        try:
+            wanted = self._conduct(request.headers.get(BEHAVIOUR_HEADER)).behaviour
+            asked = json.loads(await request.read())
+            found = scripted.turn_of(wanted.scripts, scripted.items_of(asked))
+            if found is None or asked.get("stream"):
+                return refusal(400, "The stand-in answers responses by a script alone, and does not stream")
+            await asyncio.sleep(wanted.latency_seconds)
+            return web.json_response(scripted.response(asked, str(asked["model"]), *found))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return refusal(400, f"Not a request for a response: {type(error).__name__}: {str(error)[:200]}")
 
     def _conduct(self, header: str | None) -> Conduct:
         if header is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from rampgate.local.model.behaviour import Behaviour
+if TYPE_CHECKING:
+    from rampgate.local.model.behaviour import Behaviour
 
 LABEL = "Rampgate's local model, a stand-in that answers by rule: no language model"
 HEADER = "X-Stand-In"
