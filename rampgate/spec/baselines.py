@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from evalcore.trajectory.record import Trajectory, trajectory_of
+from evalcore.trajectory.record import Trajectory, same_agent, trajectory_of
 from rampgate.console import Failure, json_text
 from rampgate.files import replace_file, writing
 from rampgate.input_files import BadFile, document
 from schemas.spec_baselines import BaselineFile, KeptQuery
 
 VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-OF_TRACES: Final = ("output", "tool_calls", "llm_calls", "handoffs", "usage", "retrieval")
-"""Fields of a stored trace that a baseline keeps, beside `latency_ms`."""
+OF_TRACES: Final = (
+    "output", "tool_calls", "llm_calls", "handoffs", "usage", "retrieval", "requested_calls", "cost_usd",
+    "spans_dropped",
+)  # fmt: skip
+"""Fields of a stored trace that a trajectory is read from, which a baseline keeps beside `latency_ms`."""
 REMEDY: Final = "`rampgate spec save` writes one"
 
 
@@ -85,11 +88,6 @@ class Baselines:
         return found
 
 
-def same_agent(one: str, other: str) -> bool:
-    """Says whether two names are of one agent: case and separators do not count."""
-    return _bare(one) == _bare(other)
-
-
 def trajectories(kept: KeptQuery) -> list[Trajectory]:
     """Returns the trajectories of a query's answers, the first one's first."""
     return [trajectory_of(trace, trace.get("latency_ms")) for trace in (kept.trace, *kept.repeats)]
@@ -98,7 +96,3 @@ def trajectories(kept: KeptQuery) -> list[Trajectory]:
 def kept_trace(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a baseline keeps of a stored trace."""
     return {name: trace[name] for name in (*OF_TRACES, "latency_ms") if name in trace}
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).casefold()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
+from evalcore.trajectory.record import same_agent
 from rampgate.console import Failure
-from rampgate.spec.baselines import Baselines, same_agent
+from rampgate.spec.baselines import Baselines
 
 if TYPE_CHECKING:
     from rampgate.settings import Settings

@@ -78,7 +78,8 @@ class Change:
         share = self.share
         percent = f"{abs(share) * 100:.1f}".removesuffix(".0") if share is not None else ""
         whole = f"{arrow} {percent}%" if percent and self.form != RATIO else arrow
-        return f"  ({whole}{', within the baseline’s own spread' if self.noise else ''})"
+        noise = ", within the baseline's own spread" if self.noise else ""
+        return f"  ({whole}{noise})"
 
 
 COUNT, RATIO, DOLLARS, MILLISECONDS = "{:,.10g}", "{:.2f}", "${:.4f}", "{:,.0f}ms"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rampgate.console import Failure
-from rampgate.spec.baselines import Baselines, kept_trace, same_agent, trajectories
+from rampgate.spec.baselines import Baselines, kept_trace, trajectories
 from schemas.spec_baselines import BaselineFile
 
 TRACE = {"output": "no", "tool_calls": [{"name": "search"}], "usage": {"total_tokens": 7}, "latency_ms": 12.5}
@@ -102,8 +102,3 @@ def test_a_missing_version_names_those_there_are(baselines: Baselines) -> None:
 
 def test_a_trace_keeps_what_a_trajectory_reads() -> None:
     assert kept_trace({**TRACE, "case": {"input": "x"}, "spans": [1]}) == TRACE
-
-
-def test_agents_are_compared_without_case_and_separators() -> None:
-    assert same_agent("Rag Agent", "rag_agent")
-    assert not same_agent("rag-agent", "rag-agent-2")
