@@ -26,8 +26,8 @@ SMALL = frozenset(re.findall(r"\S+", """
     a an and are do does how i in is it me my of on or s the to what when where which who why you
 """))  # fmt: skip
 DECLINE = (
-    "I am sorry, I can not help with that. I answer questions about AgentCI from its own documents, "
-    "and this is outside them."
+    "I am sorry, that is outside what I can answer from my documents; "
+    "with questions about AgentCI itself I am glad to help."
 )
 
 
