@@ -86,6 +86,24 @@ _AGREEMENT: Final[dict[str, Remedy]] = {
     "vertical": Remedy("PF-9 §5.5", "the vertical the file belongs to", "receipts"),
     "categories": Remedy("PF-9 FR-14", "what annotators of each category have to reach", ""),
 }
+_SPEC: Final[dict[str, Remedy]] = {
+    "version": Remedy("AgentCI Step 0.5", "the form of the file", "1"),
+    "agent": Remedy("AgentCI Step 0.5", "the agent's id", "rag-agent"),
+    "queries": Remedy("AgentCI Step 0.5", "what the agent is asked", "[{query: How do I install it?}]"),
+    "queries.query": Remedy("AgentCI Step 0.5", "what the agent is asked", "How do I install it?"),
+    "queries.correctness": Remedy("AgentCI Step 2"),
+    "queries.correctness.llm_judge": Remedy("AgentCI Step 2.5"),
+    "queries.correctness.llm_judge.rule": Remedy("AgentCI Step 2.5", "what the judge looks at", "Declines politely"),
+    "queries.correctness.safety_check.rule": Remedy("AgentCI Step 2.5", "what the judge looks at", "Names no address"),
+    "queries.correctness.hallucination_check.rule": Remedy(
+        "AgentCI Step 2.5", "what the judge looks at", "Rests on what was retrieved"
+    ),
+    "queries.path": Remedy("AgentCI Step 2B"),
+    "queries.cost": Remedy("AgentCI Step 2"),
+    "defaults": Remedy("AgentCI Step 1"),
+    "judge_config": Remedy("AgentCI Step 2.5"),
+    "baseline_dir": Remedy("AgentCI Step 3.5", "", "./baselines"),
+}
 _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "RuleFile": ("a rule file", "PC5 FR-3", _RULE),
     "VerticalRuleFile": ("a vertical's rule file", "PF-9 §5.2", {**_PROVENANCE, **_LIMITS}),
@@ -98,6 +116,7 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "NoiseFile": ("the list of judges' noise", "PC5 §5.5", {}),
     "AgreementFile": ("the file of annotators' agreement", "PF-9 FR-14", _AGREEMENT),
     "GatePathsFile": ("the table of paths", "PC5 §5.5", _PATHS),
+    "AgentSpec": ("a spec", "AgentCI Step 0.5", _SPEC),
     "CanaryFile": ("the file of planted texts", "contracts §5", _CANARIES),
     "Vertical": ("a vertical's registration", "PF-9 §5.5", {}),
 }
@@ -111,7 +130,8 @@ def kind(model: str) -> str:
 def remedy(model: str, path: FieldPath) -> Remedy:
     """Returns the help for a field; for a field without any, the clause of the nearest field above it."""
     _, clause, table = _TABLES.get(model, ("", "PC5 FR-9", {}))
-    names = [str(part) for part in path]
+    # What is said of a list's entries is said of the fields of each.
+    names = [str(part) for part in path if isinstance(part, str) or not isinstance(path[-1], str)]
     for length in range(len(names), 0, -1):
         known = table.get(".".join(names[:length]))
         if known is not None:

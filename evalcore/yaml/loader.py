@@ -16,7 +16,7 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any, Final
@@ -24,7 +24,7 @@ from typing import Any, Final
 import yaml
 
 from evalcore.yaml.findings import Finding
-from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, Parsed, Place, field_name
+from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, Parsed, Place, Tagged, field_name
 
 __all__ = ["UNREADABLE", "Document", "FieldPath", "Parsed", "Place", "field_name", "read_yaml"]
 
@@ -60,13 +60,14 @@ class TooMuch(Exception):
     """The file is deeper or longer than any configuration, or its fields can't be told apart; reading stops."""
 
 
-def read_yaml(file: str, raw: bytes) -> tuple[Document | None, list[Finding]]:
+def read_yaml(file: str, raw: bytes, tags: Collection[str] = ()) -> tuple[Document | None, list[Finding]]:
     """Returns the document and everything that is wrong with it as YAML; no document where nothing could be read.
 
-    A document that comes with findings holds what could be read, so that its other findings can be told as well.
+    A document that comes with findings holds what could be read, so that its other findings can be told as well. A text
+    may have one of these `tags`, and is a `Tagged` then.
     """
     text, findings, whole = decode(file, raw)
-    composer = _Composer(file, text)
+    composer = _Composer(file, text, tags)
     document = composer.document()
     if not whole:
         # The text ends where it can't be read; what the parser makes of that end is no finding, but where it is.
@@ -142,8 +143,8 @@ def scalar(text: str) -> Scalar:
 class _Composer:
     """Composes one file's data from libyaml's events, and notes what a configuration must not use."""
 
-    def __init__(self, file: str, text: str) -> None:
-        self.file, self.text = file, text
+    def __init__(self, file: str, text: str, tags: Collection[str] = ()) -> None:
+        self.file, self.text, self.tags = file, text, tags
         self.findings: list[Finding] = []
         self.last_key: FieldPath = ()
         """The field that was read last."""
@@ -185,11 +186,13 @@ class _Composer:
 
     def _value(self, event: Any, path: FieldPath, lost: bool = False) -> Any:
         """Reads one value. `lost`: it is inside a value that is dropped, so its places are not kept."""
-        self._count(event, path)
+        self._count(event, path, self.tags if isinstance(event, yaml.ScalarEvent) else ())
         if isinstance(event, yaml.AliasEvent):
             self._alias(event, path)
             return UNREADABLE
         if isinstance(event, yaml.ScalarEvent):
+            if event.tag in self.tags:
+                return Tagged(event.tag, event.value)
             try:
                 return scalar(event.value) if event.implicit[0] else event.value
             except NotANumber as error:
@@ -256,8 +259,8 @@ class _Composer:
         fix = f"write the value out instead of '*{event.anchor}'"
         self._say("yaml-alias", "aliases are not allowed", fix, event, path)
 
-    def _count(self, event: Any, path: FieldPath) -> None:
-        """Counts a key or value, and refuses its anchor and tag."""
+    def _count(self, event: Any, path: FieldPath, tags: Collection[str] = ()) -> None:
+        """Counts a key or value, and refuses its anchor, and a tag other than these."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
             message = f"more than {MAX_NODES:,} values; no configuration file has as many"
@@ -266,7 +269,7 @@ class _Composer:
         if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
             fix = f"remove '&{event.anchor}' and write the value where it is needed"
             self._say("yaml-anchor", "anchors are not allowed", fix, event, path)
-        if (tag := getattr(event, "tag", None)) is not None:
+        if (tag := getattr(event, "tag", None)) is not None and tag not in tags:
             fix = f"remove the tag {_short(tag)}; put text in quotes"
             self._say("yaml-tag", "tags are not allowed", fix, event, path)
 

@@ -190,7 +190,8 @@ def findings_of(model: type[BaseModel], document: Document, errors: Iterable[Map
 
 
 def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Finding:
-    return Finding(document.file, *document.at(path), field_name(path), check, message, clause, fix)
+    file, field = document.source(path)
+    return Finding(file, *document.at(path), field_name(field), check, message, clause, fix)
 
 
 def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[FieldErrors]:
@@ -270,7 +271,7 @@ def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknow
 def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missing: set[FieldPath]) -> Finding:
     name = str(path[-1])
     known = sorted({field for found in models_at(model, path[:-1]) for field in fields(found)})
-    above = field_name(path[:-1])
+    above = field_name(document.source(path[:-1])[1])
     where = f"{kind(model.__name__)} under {above}" if above else kind(model.__name__)
     if model.__name__ == "VerticalRuleFile" and len(path) == 1 and is_central(name):
         message = (

@@ -61,6 +61,8 @@ COMMANDS: Final = {
     "suite report": Entry("rampgate.suite.report_command:report", "Show the stored runs of a suite."),
     "suite check": Entry("rampgate.suite.check.command:check", "How often would an unchanged candidate be blocked?"),
     "suite blame": Entry("rampgate.suite.blame:blame", "Name the changed part that makes cases fall."),
+    "spec": Entry("", "An agent's spec: golden queries in three layers.", PULL_REQUESTS),
+    "spec validate": Entry("rampgate.spec.validate:validate", "Show every finding of a spec."),
     "overrides": Entry("", "Overrides of gates: who allowed what.", PULL_REQUESTS),
     "overrides report": Entry("rampgate.commands.overrides:report_quarter", "Show the overrides of a quarter."),
     "overrides publish": Entry("rampgate.commands.overrides:publish", "Send an audit's overrides to the log."),

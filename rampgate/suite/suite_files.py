@@ -117,6 +117,14 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
         if file.candidate.url is None and not (home / file.candidate.folder).resolve().is_relative_to(checkout):
             raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
+    return replace(suite_of(file, path, cases, theirs), dropped=dropped)
+
+
+def suite_of(file: SuiteFile, path: Path, cases: Sequence[SuiteCase], theirs: Path | None = None) -> Suite:
+    """Returns the suite of these cases. `path` is its file; `theirs`, where it is another one, declares the candidate,
+    which is beside it. Raises BadFile."""
+    theirs = theirs or path
+    home = theirs.parent
     known = {tag for case in cases for tag in case.tags}
     for place, named in (("safety", file.safety), ("slices", file.slices)):
         if strange := sorted(set(named) - known):
@@ -125,11 +133,9 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     cases = [replace(case, slices=tuple(tag for tag in case.tags if tag in compared)) for case in cases]
     parts = {name: _hash(home, theirs, name, part) for name, part in file.candidate.parts.items()}
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
-    checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
+    checks = {name: _checker(path.parent, path, name, check) for name, check in file.checks.items()}
     unnamed = _unnamed(file.candidate, home)
-    return Suite(
-        file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "", dropped
-    )
+    return Suite(file, home, cases, checks, parts, values, unnamed, _commit_and_changes(home) if unnamed else "")
 
 
 def _checkout_of(proposed: Path) -> Path:

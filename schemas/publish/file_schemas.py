@@ -29,6 +29,7 @@ from schemas.manifests import (
     ManifestFile,
     OverridesFile,
 )
+from schemas.specs import AgentSpec, Rubric, SimilarTo
 from schemas.verticals import Vertical
 
 
@@ -37,6 +38,7 @@ class FileForm(NamedTuple):
     model: type[BaseModel]
 
 
+SPEC: Final = "agent-spec"
 FILES: Final[dict[str, FileForm]] = {
     "rule-file": FileForm("A judge of the central registry", RuleFile),
     "vertical-rule-file": FileForm("What a vertical sets for a judge", VerticalRuleFile),
@@ -51,6 +53,7 @@ FILES: Final[dict[str, FileForm]] = {
     "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
     "canaries": FileForm("Planted instructions, and how far they may move a judge", CanaryFile),
     "suite": FileForm("A suite: cases, and what is looked at in their answers", SuiteFile),
+    SPEC: FileForm("An agent's spec: golden queries, and what is asserted of each answer", AgentSpec),
     "vertical": FileForm("A registered vertical", Vertical),
 }
 WRITTEN: Final[dict[str, FileForm]] = {
@@ -71,7 +74,7 @@ def schema(name: str) -> dict[str, Any]:
         body = form.model.model_json_schema(mode="serialization")
     else:
         form = FILES[name]
-        body = form.model.model_json_schema(schema_generator=_Generator)
+        body = form.model.model_json_schema(schema_generator=_SpecGenerator if name == SPEC else _Generator)
     head = {"$schema": DIALECT, "$id": f"urn:rampgate:schema:{name}", "title": form.title}
     return head | cast(dict[str, Any], _tidy(body))
 
@@ -110,6 +113,22 @@ class _Generator(GenerateJsonSchema):
         names = "|".join(_any_case(name) for name in [*Operator, *SAME_OPERATOR])
         known = {"enum": [*made["enum"], *SAME_OPERATOR]}
         return {"type": "string", "anyOf": [known, {"pattern": rf"^\s*({names})\s*$"}]}
+
+
+class _SpecGenerator(_Generator):
+    """As a spec is read: null switches an assertion off, and a query may have a part of a rubric of `defaults`."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        made = super().nullable_schema(schema)
+        if isinstance(made.get("type"), str) and "enum" not in made:
+            return made | {"type": [made["type"], "null"]}
+        return {"anyOf": [made, {"type": "null"}]}
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        return {
+            key: value for key, value in made.items() if key != "required" or schema["cls"] not in (Rubric, SimilarTo)
+        }
 
 
 def _any_case(name: str) -> str:

@@ -46,12 +46,14 @@ def kind_of(path: Path) -> str:
             return "vertical"
         case ("examples", "suite", _):
             return "suite"
+        case ("docs", _):
+            return "agent-spec"
     return path.stem.replace("_", "-")
 
 
 SHIPPED = sorted(
     [Path(CONFIGS / name).resolve() for name in read_tree(CONFIGS).files if Path(name).suffix in {".yaml", ".yml"}]
-    + [ROOT / "examples" / "suite" / "suite.yaml"]
+    + [ROOT / "examples" / "suite" / "suite.yaml", ROOT / "docs" / "sample_spec.yaml"]
 )
 
 
@@ -121,7 +123,8 @@ def test_a_schema_is_one_in_the_words_that_older_editors_know(name: str) -> None
     text = json.dumps({key: value for key, value in body.items() if key != "$schema"})
     assert "://" not in text
     assert not re.search(r'"(ge|gt|le|lt|prefixItems|dependentRequired|unevaluatedProperties)":', text)
-    assert '"null"' not in text, "a field is there with a value or is left out"
+    if name != "agent-spec":  # there null switches an assertion off
+        assert '"null"' not in text, "a field is there with a value or is left out"
 
 
 def mappings(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

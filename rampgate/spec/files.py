@@ -1,0 +1,150 @@
+"""Reads a spec from disk, with the files that it includes, and makes it the suite of cases that it is."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from evalcore.registry.judge import digest
+from evalcore.specs.merging import CantInclude
+from evalcore.specs.reading import SpecReading, read_spec, spec_hash
+from evalcore.yaml.findings import Finding
+from evalcore.yaml.source_locations import Document, FieldPath
+from rampgate.input_files import BadFile, content
+from rampgate.suite.suite_files import Suite, SuiteCase, suite_of
+from schemas.checks.suite import Cases, SuiteFile
+
+if TYPE_CHECKING:
+    from schemas.specs import AgentSpec, GoldenQuery
+
+NAME: Final = "agentci_spec.yaml"
+SCORE: Final = "correctness"
+RUBRICS: Final = "rubric:"
+"""What an include begins with that names one of the rubric templates."""
+_NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
+Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class LoadedSpec:
+    """A spec that is valid. `places`: file and line of each field, by the query's id and the path below the query.
+    `off`: by query, the assertions of `defaults` that a null switches off. `ensemble`: the share of the queries that
+    several models judge; None: as the spec says."""
+
+    path: Path
+    spec: AgentSpec
+    places: Places
+    warnings: Sequence[Finding]
+    off: Mapping[str, Sequence[FieldPath]]
+    ensemble: float | None = None
+
+    @cached_property
+    def hash(self) -> str:
+        """`sha256:…` of all that the spec says, what it includes and its defaults too."""
+        return spec_hash(self.spec)
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite: a query is a case, and its tags are slices. Raises BadFile where no one answers, or a part of who
+        does can't be read."""
+        spec = self.spec
+        if spec.candidate is None:
+            raise BadFile(
+                f"{self.path}: candidate: must be there, got nothing; write `candidate: {{entry: module:function}}`, a "
+                "`command` or a `url`"
+            )
+        file = SuiteFile.model_construct(
+            suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=spec.candidate,
+            cases=Cases(file=self.path.name), samples=1, score=SCORE,
+        )  # fmt: skip
+        return suite_of(file, self.path, [_case(one) for one in spec.queries])
+
+
+def open_spec(path: Path, ensemble: float | None = None) -> LoadedSpec:
+    """Returns the spec. Raises BadFile with all that is wrong in it."""
+    reading = reading_of(path)
+    if reading.spec is None or reading.document is None:
+        raise BadFile("; ".join(map(str, reading.errors)))
+    places = dict(_places(reading.spec, reading.document))
+    return LoadedSpec(path, reading.spec, places, reading.warnings, reading.off or {}, ensemble)
+
+
+def reading_of(path: Path) -> SpecReading:
+    """Returns the spec with all that was found in it. Raises BadFile where the file itself can't be read."""
+    if path.exists() and not path.is_file():
+        raise BadFile(f"{path}: must be a file, got something else; name the spec's YAML file")
+    root = path.parent.resolve()
+
+    def fetch(file: str, target: str) -> tuple[str, bytes]:
+        return _included(root, path.parent, file, target)
+
+    return read_spec(str(path), content(path), fetch)
+
+
+def suite_name(agent: str, path: Path) -> str:
+    """Returns the name under which a spec's runs are stored: another one for each spec of a folder."""
+    of = [agent] if path.stem == Path(NAME).stem else [agent, path.stem]
+    plain = "-".join(["spec", *(_NO_WORD.sub("-", one.lower()).strip("-") for one in of)])
+    exact = plain == "-".join(["spec", *of]) and len(plain) <= 63
+    return plain if exact else f"{plain[:50].rstrip('-')}-{digest(of)[:12]}"
+
+
+def templates() -> list[str]:
+    """Returns the names of the rubric templates."""
+    found = (one.name for one in files("evalcore.specs").joinpath("rubrics").iterdir())
+    return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
+
+
+def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, bytes]:
+    """The name and the content of what `file` includes: a template, or a file below `root`, the spec's folder."""
+    if target.startswith(RUBRICS):
+        name = target.removeprefix(RUBRICS)
+        if name not in templates():
+            known = ", ".join(RUBRICS + one for one in templates())
+            raise CantInclude("there is no such rubric", f"write one of {known}")
+        return target, files("evalcore.specs").joinpath("rubrics", f"{name}.yaml").read_bytes()
+    if file.startswith(RUBRICS):
+        raise CantInclude("a template includes nothing", "include it in the spec")
+    if not target.strip() or "\0" in target or Path(target).is_absolute():
+        raise CantInclude("it is no path from the including file on", "write a relative path such as shared/tone.yaml")
+    named = Path(os.path.normpath(Path(file).parent / target))
+    found = named.resolve()
+    if not found.is_relative_to(root):
+        fix = "put the file into the spec's folder"
+        raise CantInclude(f"it leads out of the spec's folder, to {found}", fix)
+    if found.exists() and not found.is_file():
+        raise CantInclude("it is no regular file", "name a YAML file")
+    try:
+        return str(named), found.read_bytes()
+    except OSError as error:
+        why = f"{named} can't be read: {error.strerror or error}"
+        raise CantInclude(why, f"write the file, from {Path(file).parent} on, or remove the include") from error
+
+
+def _case(query: GoldenQuery) -> SuiteCase:
+    row: dict[str, Any] = {"id": query.id, "input": query.query, "tags": list(query.tags)}
+    if query.correctness is not None:  # what is expected of it: answers to another question are not compared
+        row["expected"] = query.correctness.model_dump(mode="json", exclude_none=True)
+    return SuiteCase(str(query.id), row, query.tags, None, query.tags)
+
+
+def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:
+    for number, query in enumerate(spec.queries):
+        for field in _fields(document.data["queries"][number], ()):
+            path = ("queries", number, *field)
+            while document.source(path)[0].startswith(RUBRICS):
+                path = path[:-1]  # a template is no file of the author's; the line that includes it is
+            yield (str(query.id), field), (document.source(path)[0], document.at(path)[0])
+
+
+def _fields(value: Any, path: FieldPath) -> Iterator[FieldPath]:
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from _fields(one, (*path, name))
