@@ -52,34 +52,33 @@ def spec_file(config: Path | None, agent: str | None) -> Path:
     return found[0]
 
 
-def opened_spec(
-    config: Path | None, agent: str | None, settings: Settings, store: str | None, share: float | None = None
-) -> tuple[LoadedSpec, Opened]:
-    """Returns the spec, and the suite that it is, with its store. Raises Failure, also where the spec is another
-    agent's."""
+def loaded_spec(config: Path | None, agent: str | None, share: float | None = None) -> LoadedSpec:
+    """Returns the spec; `share` is that of the queries that several models judge. Raises Failure, also where the spec
+    is another agent's."""
     from rampgate.spec.files import open_spec
+
+    path = spec_file(config, agent)
+    loaded = open_spec(path, share)
+    if agent is not None and not same_agent(loaded.spec.agent, agent):
+        raise Failure(f"--agent {agent}: must be {loaded.spec.agent!r}, the agent of {path}")
+    return loaded
+
+
+def opened_spec(loaded: LoadedSpec, settings: Settings, store: str | None) -> Opened:
+    """Returns the suite that a spec is, with its store. Raises Failure."""
     from rampgate.store.place import place_of
     from rampgate.store.sqlite_file import STORE
     from rampgate.suite.opened import FOLDER, Opened
     from rampgate.suite.scoring import Rubric
 
-    path = spec_file(config, agent)
-    loaded = open_spec(path, share)
-    require_agent(loaded.spec, agent, path)
-    home = path.parent / FOLDER
+    home = loaded.path.parent / FOLDER
     rubric = Rubric([], loaded.suite.checks, {})
-    return loaded, Opened(settings, loaded.suite, [], rubric, [], home, place_of(store, home / STORE, settings))
+    return Opened(settings, loaded.suite, [], rubric, [], home, place_of(store, home / STORE, settings))
 
 
-def baselines_of(spec: AgentSpec, path: Path) -> Baselines:
-    """Returns the baselines beside a spec's file."""
-    return Baselines(path.parent / spec.baseline_dir, spec.agent)
-
-
-def require_agent(spec: AgentSpec, agent: str | None, path: Path) -> None:
-    """Raises Failure where a user means another agent."""
-    if agent is not None and not same_agent(spec.agent, agent):
-        raise Failure(f"--agent {agent}: must be {spec.agent!r}, the agent of {path}")
+def baselines_of(loaded: LoadedSpec) -> Baselines:
+    """Returns the baselines beside a spec."""
+    return Baselines(loaded.path.parent / loaded.spec.baseline_dir, loaded.spec.agent)
 
 
 def chosen(spec: AgentSpec, queries: Sequence[str], tags: Sequence[str]) -> list[GoldenQuery]:

@@ -107,12 +107,12 @@ def diff(
     """
     from rampgate.report.files import GITHUB, write_all
     from rampgate.spec.baselines import trajectories
-    from rampgate.spec.chosen import baselines_of, chosen, opened_spec
+    from rampgate.spec.chosen import baselines_of, chosen, loaded_spec
     from rampgate.spec.comparison import query_diff
     from rampgate.spec.test_command import on_github, placing
 
-    loaded, _ = opened_spec(config, agent, context.settings, None)
-    versions = baselines_of(loaded.spec, loaded.path)
+    loaded = loaded_spec(config, agent)
+    versions = baselines_of(loaded)
     first, second = versions.named(baseline), versions.named(compare)
     diffs, notes = [], []
     for one in chosen(loaded.spec, query or (), ()):

@@ -20,12 +20,13 @@ def export_metrics(
     Example: rampgate spec export-metrics --agent rag-agent --metrics-file rag.prom
     """
     from rampgate.files import replace_file
-    from rampgate.spec.chosen import opened_spec
+    from rampgate.spec.chosen import loaded_spec, opened_spec
     from rampgate.spec.exposition import exposition
     from rampgate.spec.seen import last_seen
 
-    loaded, opened = opened_spec(config, agent, context.settings, store)
-    text = exposition(loaded.spec.agent, [one.result for one in last_seen(opened).outcomes])
+    loaded = loaded_spec(config, agent)
+    seen = last_seen(opened_spec(loaded, context.settings, store))
+    text = exposition(loaded.spec.agent, [one.result for one in seen.outcomes])
     if context.metrics_file is not None:
         replace_file(context.metrics_file, text, "--metrics-file")
     else:

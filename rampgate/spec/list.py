@@ -34,10 +34,10 @@ def list_baselines(context: Context, config: ConfigOption = None, agent: AgentOp
 
     Example: rampgate spec baselines --agent rag-agent
     """
-    from rampgate.spec.chosen import baselines_of, opened_spec
+    from rampgate.spec.chosen import baselines_of, loaded_spec
 
-    loaded, _ = opened_spec(config, agent, context.settings, None)
-    found = baselines_of(loaded.spec, loaded.path)
+    loaded = loaded_spec(config, agent)
+    found = baselines_of(loaded)
     told = []
     for version in found.versions:
         one = found.named(version)

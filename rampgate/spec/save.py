@@ -49,12 +49,12 @@ def save(
 
     Example: rampgate spec save --agent rag-agent --version v2-fixed
     """
-    from rampgate.spec.chosen import baselines_of, chosen, opened_spec
+    from rampgate.spec.chosen import baselines_of, chosen, loaded_spec, opened_spec
     from rampgate.spec.seen import last_seen
     from schemas.spec_baselines import BaselineFile, Capture
 
-    loaded, opened = opened_spec(config, agent, context.settings, store)
-    seen = last_seen(opened)
+    loaded = loaded_spec(config, agent)
+    seen = last_seen(opened_spec(loaded, context.settings, store))
     wanted = chosen(loaded.spec, query or (), ())
     if not query:
         wanted = [one for one in wanted if one.id in seen.answers]
@@ -78,7 +78,7 @@ def save(
     made = BaselineFile(
         version=version, agent=loaded.spec.agent, captured_at=seen.stored.at, metadata=capture, queries=kept
     )
-    path = baselines_of(loaded.spec, loaded.path).write(made, replace=replace)
+    path = baselines_of(loaded).write(made, replace=replace)
     told = made.model_dump(mode="json", warnings="error", exclude={"queries"})
     return Document({**told, "file": str(path), "queries": [*kept], "refused": refused})
 

@@ -108,7 +108,7 @@ def spec_test(
     """
     from rampgate.report.files import GITHUB, write_all
     from rampgate.report.findings import reason_of
-    from rampgate.spec.chosen import asking, baselines_of, chosen, opened_spec
+    from rampgate.spec.chosen import asking, baselines_of, chosen, loaded_spec, opened_spec
     from rampgate.spec.outcomes import exit_code, result_json, summary_of
     from rampgate.spec.run import SpecRun
     from rampgate.suite.run import Running
@@ -117,14 +117,15 @@ def spec_test(
         raise Failure(f"--json and --format {format} both name what stdout has: give one of them")
     began = context.time
     log_errors()
-    loaded, opened = opened_spec(config, agent, context.settings, store, sample_ensemble)
+    loaded = loaded_spec(config, agent, sample_ensemble)
+    opened = opened_spec(loaded, context.settings, store)
     queries = chosen(loaded.spec, query or (), tags or ())
     opened = replace(opened, suite=asking(opened.suite, queries, repeat, workers))
     whole = len(queries) == len(loaded.spec.queries)
     with closing(opened.place.opened()) as kept:
         out = opened.results_file(smoke=not whole)
         running = Running(loaded.path, opened, kept, out, False, None, "", None, began)
-        outcomes = SpecRun(loaded, running, queries, baselines_of(loaded.spec, loaded.path), baseline).outcomes(score)
+        outcomes = SpecRun(loaded, running, queries, baselines_of(loaded), baseline).outcomes(score)
     for failure in kept.failures[:1]:
         sys.stderr.write(f"{failure}; the run is not kept, and `spec save` can't read it\n")
     notes = [reason_of(vars(one)) for one in loaded.warnings]
