@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
@@ -12,9 +14,10 @@ from rampgate.report.console import show
 from rampgate.report.github import workflow_commands
 from rampgate.report.html import html
 from rampgate.report.junit import junit
-from rampgate.spec.exposition import exposition
+from rampgate.spec.exposition import METRICS, exposition
 from rampgate.spec.outcomes import Outcome, outcome_of
 from rampgate.spec.report import console_report, page_report
+from tests.root import ROOT
 from tests.unit.rampgate.junit_files import junit_suite
 from tests.unit.rampgate.spec.spec_results import AWAY, FAILED, FORBIDDEN, PASSED, WARNED, layer, result
 
@@ -140,3 +143,10 @@ def test_queries_with_one_beginning_are_two_series() -> None:
     texts = [f'a "quote" \\ and\na newline {"x" * 60} {n}' for n in range(2)]
     found = series(*(result(str(n), text, correctness=layer("pass")) for n, text in enumerate(texts)))
     assert found["agentci_correctness_pass"] == {"0": 1, "1": 1}
+
+
+def test_the_dashboard_draws_the_documents_metrics() -> None:
+    panels = json.loads((ROOT / "configs/grafana/dashboards/specs.json").read_text())["panels"]
+    drawn = {name for one in panels for name in re.findall(r"agentci_\w+", one["targets"][0]["expr"])}
+    assert drawn == {*METRICS}
+    assert len({one["id"] for one in panels}) == len(panels)
