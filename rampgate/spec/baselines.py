@@ -34,7 +34,7 @@ class Baselines:
     def read(self, version: str) -> BaselineFile | None:
         """Returns a version; None where there is none. Raises Failure for another agent's, or what is no baseline."""
         if version not in self._read:
-            path = self._path(version)
+            path = self.file(version)
             self._read[version] = self._checked(path, version) if path.exists() else None
         return self._read[version]
 
@@ -43,7 +43,7 @@ class Baselines:
         found = self.read(version)
         if found is None:
             known = ", ".join(self.versions) or "none"
-            raise Failure(f"{self._path(version)}: no baseline {version!r}; those there are: {known}; {REMEDY}")
+            raise Failure(f"{self.file(version)}: no baseline {version!r}; those there are: {known}; {REMEDY}")
         return found
 
     @property
@@ -54,7 +54,7 @@ class Baselines:
     def write(self, made: BaselineFile, *, replace: bool) -> Path:
         """Writes a version and returns its file. Raises Failure where there is one and `replace` is false, and always
         where that is another agent's."""
-        path = self._path(made.version)
+        path = self.file(made.version)
         if path.exists():
             self._checked(path, made.version)
             if not replace:
@@ -64,8 +64,8 @@ class Baselines:
         replace_file(path, json_text(made.model_dump(mode="json", warnings="error")))
         return path
 
-    def _path(self, version: str) -> Path:
-        """Where a version is. Raises Failure for a name that leads elsewhere."""
+    def file(self, version: str) -> Path:
+        """Returns where a version is. Raises Failure for a name that leads elsewhere."""
         if not VERSION.fullmatch(version):
             raise Failure(
                 f"version: must be letters, digits and ._- alone, 100 at most, got {version[:100]!r}; "

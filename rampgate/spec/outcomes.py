@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
+from evalcore.specs.layers import repeated
 from evalcore.specs.results import LayerResult, Message, QueryResult, Status
-
-SEED = 0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A query's result, that of its worst answer; how many answers there are, and how many of them passed."""
+    """A query's result, the worst of its answers in each layer; how many answers there are, and how many passed."""
 
     result: QueryResult
     answers: int
@@ -31,13 +29,12 @@ def passes(result: QueryResult) -> bool:
 
 def outcome_of(results: Sequence[QueryResult]) -> Outcome:
     """Returns the outcome of a query from the result of each of its answers: it passes if all do."""
-    worst = min(results, key=lambda one: (not one.hard_fail, not one.unresolved, not one.warns))
-    return Outcome(worst, len(results), sum(map(passes, results)))
+    return Outcome(repeated(results), len(results), sum(map(passes, results)))
 
 
 def summary_of(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Returns `{total, passed, failed, warnings, infra}`: total = passed + failed + infra, and warnings are passed
-    queries that warn. With repeats also `pass_hat`, see `reliability`."""
+    queries that warn. With repeats also `pass_hat`, `[{k, pass, ci95}]`."""
     found = {
         "total": len(outcomes),
         "passed": sum(one.passed for one in outcomes),
@@ -45,26 +42,17 @@ def summary_of(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "warnings": sum(one.passed and one.result.warns for one in outcomes),
         "infra": sum(one.result.unresolved for one in outcomes),
     }
-    return found | ({"pass_hat": reliability(outcomes)} if any(one.answers > 1 for one in outcomes) else {})
+    return found | ({"pass_hat": _pass_hat(outcomes)} if any(one.answers > 1 for one in outcomes) else {})
 
 
-def reliability(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Returns pass^k for each k up to the number of repeats: the chance that k answers to a query all pass, estimated
-    by C(c,k)/C(n,k) where c of n answers pass, as the mean over queries; and its 95 % interval over queries, None of
-    fewer than two. Queries without a decision count as not passed."""
-    import numpy as np
+def _pass_hat(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """pass^k for each k up to the number of repeats, with its 95 % interval over queries. A query that is not decided
+    did not pass."""
+    from evalcore.specs.repeats import reliability
 
-    from evalcore.stats.bootstrap import mean_intervals
-
-    most = min((one.answers for one in outcomes), default=0)
-    chances = np.array([[comb(one.passes, k) / comb(one.answers, k) for one in outcomes] for k in range(1, most + 1)])
-    if not most:
-        return []
-    intervals = mean_intervals(chances, np.ones(len(outcomes)), SEED)
-    return [
-        {"k": k, "pass": round(float(row.mean()), 4), "ci95": None if ends is None else [round(end, 4) for end in ends]}
-        for k, (row, ends) in enumerate(zip(chances, intervals, strict=True), start=1)
-    ]
+    counts = {one.result.id: (one.passes, one.answers) for one in outcomes}
+    found = [reliability(counts, k) for k in range(1, min(one.answers for one in outcomes) + 1)]
+    return [{"k": one.k, "pass": one.value, "ci95": one.ci95} for one in found]
 
 
 def exit_code(outcomes: Sequence[Outcome], *, strict: bool = False, loosened: bool = False) -> int:

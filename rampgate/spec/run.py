@@ -67,8 +67,8 @@ class SpecRun:
         return outcomes
 
     def _judged(self, query: GoldenQuery, sample: ScoredSample, reference: Trajectory | None) -> QueryResult:
-        said = answers_of(sample.scores, sample.reasons, sample.case.judges)
-        return judged(query, _made(sample), said, reference, {*self.loaded.spec.fail_on, *query.fail_on})
+        said = answers_of(query, sample.scores, sample.reasons, sample.case.judges)
+        return judged(query, _made(sample), said, reference, self.loaded.spec.fail_on)
 
     def _reference(self, query: GoldenQuery) -> Trajectory | None:
         """What the query is compared with; None where no version has it."""

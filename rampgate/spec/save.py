@@ -54,6 +54,8 @@ def save(
     from schemas.spec_baselines import BaselineFile, Capture
 
     loaded = loaded_spec(config, agent)
+    versions = baselines_of(loaded)
+    versions.file(version)
     seen = last_seen(opened_spec(loaded, context.settings, store))
     wanted = chosen(loaded.spec, query or (), ())
     if not query:
@@ -78,7 +80,7 @@ def save(
     made = BaselineFile(
         version=version, agent=loaded.spec.agent, captured_at=seen.stored.at, metadata=capture, queries=kept
     )
-    path = baselines_of(loaded).write(made, replace=replace)
+    path = versions.write(made, replace=replace)
     told = made.model_dump(mode="json", warnings="error", exclude={"queries"})
     return Document({**told, "file": str(path), "queries": [*kept], "refused": refused})
 
