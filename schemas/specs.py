@@ -5,11 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from schemas.checks.suite import Candidate, FileName, Part
 from schemas.files import FileModel, Number, Prose, Text
 
+VERSION: Final = 1
+"""The form of specs that this release knows."""
 Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[StrictInt, Field(ge=0)]
 Words = Annotated[StrictStr, Field(min_length=1, max_length=10_000)]
@@ -22,6 +24,18 @@ Blocking = Literal[
 ]  # fmt: skip
 """A field of `path` or `cost`."""
 Blocks = Annotated[tuple[Blocking, ...], Field(max_length=100)]
+
+
+def _known(version: int) -> int:
+    if version != VERSION:
+        raise ValueError(f"must be {VERSION}, the version of specs that this release knows")
+    return version
+
+
+def _always(structured: bool) -> bool:
+    if not structured:
+        raise ValueError("must be true: judges answer by a JSON Schema, always")
+    return structured
 
 
 class MatchMode(StrEnum):
@@ -217,7 +231,7 @@ class JudgeConfig(FileModel):
     """The model that judges."""
     temperature: Annotated[Number, Field(ge=0, le=0)] = 0
     """A judge's answers are to be the same each time."""
-    structured_output: Literal[True] = True
+    structured_output: Annotated[StrictBool, AfterValidator(_always), Field(json_schema_extra={"const": True})] = True
     """Judges answer by a JSON Schema."""
     ensemble: Ensemble | None = None
     """Several models that vote."""
@@ -233,7 +247,7 @@ class SpecCandidate(Candidate):
 class AgentSpec(FileModel):
     """`agentci_spec.yaml`. Paths are from its own folder on."""
 
-    version: Literal[1] = 1
+    version: Annotated[StrictInt, AfterValidator(_known), Field(json_schema_extra={"const": VERSION})] = VERSION
     """The form of this file."""
     agent: Text
     """The agent's id."""

@@ -39,12 +39,21 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tok
     rule = judge.rule
     values = bind(judge, context, source)
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
-    rubric = system_text(rule.task_introduction, rule.prompt, tuple(values), tuple(schema["required"]))
+    return prompt_of(judge, rule.model, rule.prompt, values, schema, judged_tokens)
+
+
+def prompt_of(
+    judge: Judge, model: str, rubric: str, values: Mapping[str, str], schema: Mapping[str, Any], judged_tokens: int
+) -> Prompt:
+    """Returns the question with this rubric about these texts, by their names; of its windows the first, with the
+    others in it. Raises NoScore for texts too long to be judged whole."""
+    rule = judge.rule
+    system = system_text(rule.task_introduction, rubric, tuple(values), tuple(schema["required"]))
     turns = turn_windows(values, judged_tokens) if judge.safety else [turn_json(values, judged_tokens)]
     if not turns:
         raise NoScore(f"its texts are longer than {MOST_WINDOWS} windows of {judged_tokens} tokens: not all is judged")
     first, *more = [
-        Prompt(rule.model, float(rule.temperature), rubric, turn, schema, values.get("output", ""), cut=is_cut(turn))
+        Prompt(model, float(rule.temperature), system, turn, schema, values.get("output", ""), cut=is_cut(turn))
         for turn in turns
     ]
     return replace(first, read=sum(map(len, values.values())), more=tuple(more))
@@ -86,11 +95,12 @@ def answer_schema(
     # A model writes in this order: a score that comes first would be justified and not reasoned.
     properties: dict[str, Any] = {"reason": {"type": "string"}, "score": score}
     if dimensions:
-        properties["dimensions"] = _closed(dict.fromkeys(dimensions, score))
-    return _closed(properties)
+        properties["dimensions"] = closed(dict.fromkeys(dimensions, score))
+    return closed(properties)
 
 
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON Schema of an object with exactly these properties."""
     return {
         "type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False
     }  # fmt: skip

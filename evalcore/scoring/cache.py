@@ -15,8 +15,7 @@ from typing import Protocol, TypeVar
 
 from evalcore.judges.bindings import layout_of
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
-from evalcore.judges.kinds import evaluator_of
-from evalcore.judges.score_parsing import NOT_APPLICABLE
+from evalcore.judges.score_parsing import NOT_APPLICABLE, read
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
 from schemas.verticals import TraceLayout
@@ -81,14 +80,15 @@ def written(answer: Evaluation, judge: Judge, *, words: bool = False) -> bytes:
 
 
 def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
-    """Reads a kept value as strictly as the model's own answer; None for what is no answer of this judge, too."""
+    """Reads a kept value as strictly as an LLM judge's answer, whatever the form of this judge's own; None for what is
+    no answer of this judge, too."""
     if value is None:
         return None
     try:
         scores, with_words, words = value.decode().partition("\n")
         score, *rest = scores.split(",")
         dimensions = dict(zip(judge.dimensions, rest, strict=True))
-        return evaluator_of(judge).read(_reply(score, dimensions, words if with_words else NO_WORDS), judge)
+        return read(_reply(score, dimensions, words if with_words else NO_WORDS), judge)
     except (NoScore, ValueError):
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -47,10 +47,32 @@ def worst(found: Iterable[Status]) -> Status:
     return min(found, key=WORST_FIRST.index, default=Status.SKIP)
 
 
-def layer_of(messages: Iterable[Message], details: Mapping[str, Any], well: str) -> LayerResult:
-    """Returns a layer with what its assertions found; `well` is its one message where nothing is wrong."""
-    said = tuple(messages) or (Message(well, (), Status.PASS),)
-    return LayerResult(worst(one.status for one in said), details, said)
+@dataclass
+class Findings:
+    """Gathers what the assertions of path or cost find. `blocking` are the names of those that block, where the others
+    warn."""
+
+    layer: str
+    blocking: Collection[str] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+
+    def wrong(self, name: str, words: str, *, fails: bool = False) -> None:
+        """Note that an assertion does not hold."""
+        status = Status.FAIL if fails or name in self.blocking else Status.WARN
+        self.messages.append(Message(words, (self.layer, name), status))
+
+    def unknown(self, why: str, names: Collection[str], *, undecided: bool = False) -> None:
+        """Note once why some assertions can't be checked. That warns, unless one of them has to hold."""
+        if names:
+            status = Status.INFRA if undecided or any(name in self.blocking for name in names) else Status.WARN
+            words = f"{why}: {', '.join(names)} can't be checked"
+            self.messages.append(Message(words, (self.layer, next(iter(names))), status))
+
+    def layer_result(self, well: str) -> LayerResult:
+        """Returns the layer; `well` is its one message where nothing was noted."""
+        said = tuple(self.messages) or (Message(well, (), Status.PASS),)
+        return LayerResult(worst(one.status for one in said), self.details, said)
 
 
 @dataclass(frozen=True)

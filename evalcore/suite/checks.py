@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evalcore.judges.bindings import Unbound, as_text, resolve
 from evalcore.nesting import TOO_DEEP, too_deep
@@ -25,6 +25,28 @@ class Checked:
     reason: str = ""
 
 
+class AnswerCheck(Protocol):
+    """Looks at an answer without a model. `version` is the hash of all that decides what is found."""
+
+    @property
+    def version(self) -> str: ...
+
+    def check(self, item: Mapping[str, Any]) -> Checked:
+        """Return what is found of an item, the case with the candidate's answer. Raises nothing."""
+        ...
+
+
+class Total(Protocol):
+    """A score of a case that is made of its other ones. `version` is the hash of all that decides it."""
+
+    @property
+    def version(self) -> str: ...
+
+    def total(self, scores: Mapping[str, float | str | None], reasons: Mapping[str, str]) -> Checked:
+        """Return what the scores come to: those of a sample, each with its reason where there is one."""
+        ...
+
+
 class Checker:
     """One check of a suite. `schema` is the JSON Schema that it names. Raises ValueError for a pattern or a schema that
     can't be used."""
@@ -35,7 +57,7 @@ class Checker:
         """The hash of all that decides what is found."""
         if check.regex is not None and (why := refusal(check.regex)) is not None:
             raise ValueError(f"regex: {why}")
-        self._validator = _validator(check.json_schema, schema) if check.json_schema is not None else None
+        self._validator = validator_of(check.json_schema, schema) if check.json_schema is not None else None
 
     def check(self, item: Mapping[str, Any]) -> Checked:
         """Returns what is found of an item, the case with the candidate's answer. Never raises."""
@@ -47,7 +69,7 @@ class Checker:
         if self._check.regex is not None:
             return _matched(self._check.regex, text, absent=self._check.absent)
         if self._validator is not None:
-            return _fits(self._validator, value)
+            return fits(self._validator, value)
         return self._equals(item, text)
 
     def _equals(self, item: Mapping[str, Any], text: str) -> Checked:
@@ -70,8 +92,9 @@ def _matched(pattern: str, text: str, *, absent: bool) -> Checked:
     return Checked(1.0) if absent else Checked(0.0, f"{pattern} is not found in it")
 
 
-def _validator(name: str, schema: Any) -> Draft202012Validator:
-    """The validator, whose patterns RE2 runs: an answer may be made to keep a pattern that backtracks busy for ever."""
+def validator_of(name: str, schema: Any) -> Draft202012Validator:
+    """Returns the validator, whose patterns RE2 runs: an answer may be made to keep a pattern that backtracks busy for
+    ever. Raises ValueError for a schema that can't be used, with its `name`."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import extend
@@ -107,7 +130,8 @@ def _matches(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _fits(validator: Draft202012Validator, value: Any) -> Checked:
+def fits(validator: Draft202012Validator, value: Any) -> Checked:
+    """Returns whether a value fits the schema; a text is read as JSON first."""
     if isinstance(value, str):
         try:
             value = json.loads(value, parse_constant=_no_number)

@@ -18,7 +18,7 @@ from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer
-from evalcore.suite.checks import Checker
+from evalcore.suite.checks import AnswerCheck, Checked, Total
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.suite_files import SuiteCase
 
@@ -67,12 +67,12 @@ class Rubric:
     items."""
 
     judges: Sequence[Judge]
-    checks: Mapping[str, Checker]
+    checks: Mapping[str, AnswerCheck]
     schema: Mapping[str, Any]
 
     def versions_of(self, case: SuiteCase) -> dict[str, str]:
         """Returns the version of what gives each of the case's scores: of the judge, or of the check."""
-        return _versions({**self.checks, **case.checks}, [*self.judges, *case.judges])
+        return _versions({**self.checks, **case.checks, **case.totals}, [*self.judges, *case.judges])
 
     async def score(
         self,
@@ -144,17 +144,26 @@ class Rubric:
             _note(sample, judge.id, made.answer, made.reason)
             for dimension, answer in made.dimensions.items():
                 _note(sample, f"{judge.id}.{dimension}", answer, "")
+        for item in answered:
+            self._total(there[item.id])
         return [there[name] for name in names]
 
     def _check(self, sample: ScoredSample, item: Item) -> None:
         for name, checker in {**self.checks, **sample.case.checks}.items():
-            found = checker.check(item.source)
-            sample.scores[name] = found.score
-            if found.reason:
-                sample.reasons[name] = found.reason
+            _enter(sample, name, checker.check(item.source))
+
+    def _total(self, sample: ScoredSample) -> None:
+        for name, one in sample.case.totals.items():
+            _enter(sample, name, one.total(sample.scores, sample.reasons))
 
 
-def _versions(checks: Mapping[str, Checker], judges: Sequence[Judge]) -> dict[str, str]:
+def _enter(sample: ScoredSample, name: str, found: Checked) -> None:
+    sample.scores[name] = found.score
+    if found.reason:
+        sample.reasons[name] = found.reason
+
+
+def _versions(checks: Mapping[str, AnswerCheck | Total], judges: Sequence[Judge]) -> dict[str, str]:
     found = {
         name: one.version[:VERSION]
         for one in judges

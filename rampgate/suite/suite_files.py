@@ -13,7 +13,7 @@ import orjson
 
 from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.items import identity
-from evalcore.suite.checks import Checker
+from evalcore.suite.checks import AnswerCheck, Checker, Total
 from evalcore.suite.draw import smoke_set
 from rampgate.input_files import BadFile, file_as, lines
 from rampgate.registry.rule_history import NoHistory, commit_of, git_bytes
@@ -34,15 +34,16 @@ Fetching = Callable[[SuiteFile], Iterable[Placed]]
 @dataclass(frozen=True)
 class SuiteCase:
     """One case. `row` is its line; `slices` are those of its tags that the suite compares. `checks` and `judges` are
-    its own, beside the suite's; its judges wait for its checks."""
+    its own, beside the suite's; its judges wait for its checks. `totals` are scores that its others come to."""
 
     id: str
     row: Mapping[str, Any]
     tags: tuple[str, ...]
     cluster: str | None
     slices: tuple[str, ...] = ()
-    checks: Mapping[str, Checker] = field(default_factory=dict)
+    checks: Mapping[str, AnswerCheck] = field(default_factory=dict)
     judges: Sequence[Judge] = ()
+    totals: Mapping[str, Total] = field(default_factory=dict)
 
     @property
     def question(self) -> str:
@@ -63,7 +64,7 @@ class Suite:
     file: SuiteFile
     folder: Path
     cases: Sequence[SuiteCase]
-    checks: Mapping[str, Checker]
+    checks: Mapping[str, AnswerCheck]
     parts: Mapping[str, str]
     values: Mapping[str, str]
     unnamed: str = ""

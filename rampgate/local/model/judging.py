@@ -43,12 +43,13 @@ _DIMENSIONS = re.compile(r"\"dimensions\"\s*:\s*\{([^{}]*)\}")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The score that a prompt asks for; `kind` is integer, number or boolean."""
+    """The score that a prompt asks for; `kind` is integer, number or boolean. `labelled`: with a label beside it."""
 
     kind: str
     low: float
     high: float
     dimensions: tuple[str, ...] = ()
+    labelled: bool = False
 
     def at(self, share: float) -> Any:
         """The score at this share of the scale."""
@@ -59,7 +60,8 @@ class Wanted:
 
 
 def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
-    """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for."""
+    """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for; `{rationale, label, score}` where its
+    schema has a label."""
     inside, outside = _read(messages)
     asked = wanted(outside, response_format)
     lower = outside.lower()
@@ -69,7 +71,10 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
         score, why = (NOT_APPLICABLE if plain == "n/a" else json.loads(plain)), "as told"
     else:
         score, why = judged(inside, asked)
-    out = {"reason": f"Stand-in, no language model: {why}.", "score": score}
+    reason = f"Stand-in, no language model: {why}."
+    if asked.labelled:
+        return {"rationale": reason, "label": _label(score, asked), "score": score}
+    out = {"reason": reason, "score": score}
     if asked.dimensions:
         out["dimensions"] = dict.fromkeys(asked.dimensions, score)
     return out
@@ -93,7 +98,7 @@ def wanted(outside: str, response_format: Any) -> Wanted:
     low, high = (float(scale[1]), float(scale[2])) if scale else (1.0, 5.0) if kind == "integer" else (0.0, 1.0)
     if not dimensions and (listed := _DIMENSIONS.search(tail)):
         dimensions = tuple(re.findall(r'"([^"]+)"\s*:', listed[1]))
-    return Wanted(kind, low, high, dimensions)
+    return Wanted(kind, low, high, dimensions, _has_label(response_format))
 
 
 def judged(inside: str, asked: Wanted) -> tuple[Any, str]:
@@ -164,6 +169,21 @@ def _split(prompt: str) -> tuple[str, str]:
 def _careless(text: str) -> str:
     letters = unicodedata.normalize("NFKD", "\n".join(text.splitlines()))
     return "".join(one for one in letters if unicodedata.category(one) not in ("Mn", "Me", "Cf"))
+
+
+def _label(score: Any, asked: Wanted) -> str:
+    """The label that goes with a score: of its lowest two fifths `fail`, of its highest two `pass`."""
+    if not isinstance(score, (int, float)):
+        return "fail"
+    part = (score - asked.low) / (asked.high - asked.low)
+    return "fail" if part <= 0.4 else "pass" if part >= 0.6 else "borderline"
+
+
+def _has_label(response_format: Any) -> bool:
+    try:
+        return "label" in response_format["json_schema"]["schema"]["properties"]
+    except (KeyError, TypeError):
+        return False
 
 
 def _of_schema(response_format: Any) -> tuple[dict[str, Any], tuple[str, ...]]:

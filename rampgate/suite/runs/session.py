@@ -175,7 +175,7 @@ class Session:
         return [partial(taken, _wanted(case, sample), given[case.id, sample]) for case, sample in some]
 
     def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
-        if not (self.rubric.judges or self.comparing):
+        if not (self.rubric.judges or self.comparing or any(case.judges for case in self._cases)):
             return nullcontext()
         from rampgate.judging import scorer_of
 
