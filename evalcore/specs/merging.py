@@ -116,8 +116,8 @@ class _Including:
         self, tagged: Tagged, path: FieldPath, document: Document, own: FieldPath, chain: tuple[str, ...]
     ) -> Any:
         self.places[path] = document.at(own)
-        owners = models_at(self._model, path[:-1])
-        if path and owners and not any(path[-1] in fields(owner) for owner in owners):
+        owners = models_at(self._model, path[:-1]) if path and isinstance(path[-1], str) else []
+        if owners and not any(path[-1] in fields(owner) for owner in owners):
             return tagged.text  # the field is unknown, whatever it has
         try:
             file, content = self._fetch(document.file, tagged.text)

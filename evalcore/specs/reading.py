@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -22,6 +22,19 @@ from evalcore.yaml.validation_errors import findings_of
 from schemas.specs import LAYERS, AgentSpec, Layers
 
 MODEL: Final = AgentSpec.__name__
+OF_MODELS: Final = (
+    "api_key",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "base_url",
+    "endpoint",
+    "url",
+    "address",
+    "headers",
+)
+"""Names of fields by which a spec would say where a model is asked, and by which key."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ def read_spec(file: str, raw: bytes, fetch: Fetch) -> SpecReading:
         return _reading([*findings, Finding(file, *place, "", "wrong-type", message, clause, "write 'agent: …'")])
     document = with_defaults(written)
     spec, errors = _validated(document.data)
-    found = [*findings_of(AgentSpec, document, errors)]
+    found = [_of_settings(one) for one in findings_of(AgentSpec, document, errors)]
     findings += [*found, *_empty(document, {(one.file, one.line, one.field) for one in found})]
     if spec is None or findings:
         return _reading(findings)
@@ -100,6 +113,14 @@ def _validated(data: Mapping[str, Any]) -> tuple[AgentSpec | None, list[Mapping[
     except ValidationError as error:
         errors += error.errors(include_url=False)
     return (spec if not errors else None), errors
+
+
+def _of_settings(found: Finding) -> Finding:
+    """Returns the finding, with a better fix for a model's endpoint or key: a pull request may edit its spec."""
+    if found.check != "unknown-field" or found.field.rpartition(".")[2] not in OF_MODELS:
+        return found
+    fix = "remove it; a model's endpoint and key are settings, RAMPGATE_MODEL_URL and RAMPGATE_MODEL_KEY"
+    return replace(found, fix=fix)
 
 
 def _empty(document: Document, told: set[tuple[str, int, str]]) -> Iterator[Finding]:

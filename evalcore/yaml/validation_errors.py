@@ -24,6 +24,7 @@ _WANTED: Final = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "list_type": "a list",
+    "tuple_type": "a list",
     "date_type": "a day, YYYY-MM-DD",
     "path_type": "a path",
 }
@@ -203,6 +204,8 @@ def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[F
         made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
         if made and error["type"].endswith("_type"):
             continue  # a mapping that was made on the way to the model; what is wrong inside has findings of its own
+        if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
+            continue  # pydantic counts those entries alone that fit
         by_place.setdefault((path, at_key), FieldErrors(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 
