@@ -165,20 +165,6 @@ def test_an_agents_spec_is_found_in_a_folder_below(dev: Path, monkeypatch: pytes
     assert "none is; give --config" in refused("test", "--agent", "other")
 
 
-def test_answers_of_another_job_are_judged(dev: Path) -> None:
-    """One job has the branch's code, the other the judges' key (`suite run --generate`)."""
-    from typer.testing import CliRunner
-
-    from rampgate.cli import app
-
-    done = CliRunner().invoke(app, ["suite", "run", SPEC, "--generate", "answers.jsonl"])
-    if isinstance(done.exception, BaseException) and "suite run" in str(done.exception):
-        pytest.skip("suites do not take specs yet")
-    assert done.exit_code == 0, done.output
-    change(dev, "def answer(case):", "def answer(case):  # not run here", "agent.py")
-    assert "configuration" in refused("test", "--score", "answers.jsonl")
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_judge_that_fails_is_infra(rag: Path, model: Running, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "0.2")
