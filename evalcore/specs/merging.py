@@ -19,6 +19,8 @@ from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, Plac
 from schemas.specs import LAYERS
 
 INCLUDE: Final = "!include"
+RUBRICS: Final = "rubric:"
+"""What an include begins with that names a template: no file of the author's."""
 CLAUSE: Final = "AgentCI Step 1"
 DEEPEST: Final = 8
 """Files that include one another, one within the other."""
@@ -140,6 +142,8 @@ class _Including:
         inner = self._read[file]
         if inner is None:
             return UNREADABLE
+        if file.startswith(RUBRICS):
+            return inner.data  # it has the place of the line that includes it
         self.included[path] = file
         self.incomplete |= {(*path, *one) for one in inner.incomplete}
         return self.taken(inner.data, path, inner, (), (*chain, file))

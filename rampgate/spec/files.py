@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalcore.registry.judge import digest
-from evalcore.specs.merging import CantInclude
+from evalcore.specs.merging import RUBRICS, CantInclude
 from evalcore.specs.reading import SpecReading, read_spec, spec_hash
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "agentci_spec.yaml"
 SCORE: Final = "correctness"
-RUBRICS: Final = "rubric:"
-"""What an include begins with that names one of the rubric templates."""
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
 Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
 
@@ -109,8 +107,6 @@ def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, byte
             known = ", ".join(RUBRICS + one for one in templates())
             raise CantInclude("there is no such rubric", f"write one of {known}")
         return target, files("evalcore.specs").joinpath("rubrics", f"{name}.yaml").read_bytes()
-    if file.startswith(RUBRICS):
-        raise CantInclude("a template includes nothing", "include it in the spec")
     if not target.strip() or "\0" in target or Path(target).is_absolute():
         raise CantInclude("it is no path from the including file on", "write a relative path such as shared/tone.yaml")
     named = Path(os.path.normpath(Path(file).parent / target))
@@ -138,8 +134,6 @@ def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, Fi
     for number, query in enumerate(spec.queries):
         for field in _fields(document.data["queries"][number], ()):
             path = ("queries", number, *field)
-            while document.source(path)[0].startswith(RUBRICS):
-                path = path[:-1]  # a template is no file of the author's; the line that includes it is
             yield (str(query.id), field), (document.source(path)[0], document.at(path)[0])
 
 

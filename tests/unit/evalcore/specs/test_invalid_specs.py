@@ -1,5 +1,5 @@
-"""Each rule of a spec refuses what breaks it, with file, line, field and fix, all findings at once (AgentCI Step 0.5: "10+
-invalid spec variants fail correctly"; here each breaks another rule)."""
+"""Each rule of a spec refuses what breaks it, with file, line, field and fix, all findings at once (AgentCI Step 0.5,
+"10+ invalid spec variants fail correctly"; here each breaks another rule)."""
 
 from __future__ import annotations
 
@@ -79,6 +79,8 @@ class Bad:
 
 
 TEMPLATE = "queries[0].correctness"
+JUDGE = f"{TEMPLATE}.llm_judge[0]"
+GROUNDED = "defaults.correctness.hallucination_check"
 BAD = [
     # The file as YAML.
     Bad("version: 1", "version: 1\nversion: 1", "yaml-duplicate-key", "version", "keep one", 1),
@@ -109,15 +111,15 @@ BAD = [
     Bad("  temperature: 0", "  api_key: sk-123", "unknown-field", "judge_config.api_key", "RAMPGATE_MODEL_KEY"),
     Bad("  temperature: 0", "  base_url: http://x", "unknown-field", "judge_config.base_url", "RAMPGATE_MODEL_URL"),
     Bad("claude-sonnet-4-5-20250929\n", "${JUDGE}\n", "variable", "judge_config.model", "write the model's name"),
-    Bad("strategy: majority_vote", "strategy: mean", "unknown-value", "judge_config.ensemble.strategy", "majority_vote"),
+    Bad("strategy: majority_vote", "strategy: mean", "unknown-value", "judge_config.ensemble.strategy",
+        "write one of majority_vote"),
     Bad("models: [claude-sonnet-4-5-20250929, gpt-4o-mini]", "models: [gpt-4o-mini]", "wrong-length",
         "judge_config.ensemble.models", "at least 2"),
     # Defaults, which every query has, and their author's line.
-    Bad("      threshold: 0.8", "      threshold: 1.2", "out-of-range", "defaults.correctness.hallucination_check.threshold",
-        "at most 1"),
-    Bad("      threshold: 0.8", "      treshold: 0.8", "unknown-field", "defaults.correctness.hallucination_check.treshold",
+    Bad("      threshold: 0.8", "      threshold: 1.2", "out-of-range", f"{GROUNDED}.threshold", "at most 1"),
+    Bad("      threshold: 0.8", "      treshold: 0.8", "unknown-field", f"{GROUNDED}.treshold",
         "did you mean 'threshold'"),
-    Bad("      rule: Answer is grounded\n", "", "missing-field", "defaults.correctness.hallucination_check.rule",
+    Bad("      rule: Answer is grounded\n", "", "missing-field", f"{GROUNDED}.rule",
         "add 'rule:", -1),
     Bad("max_cost_multiplier: 2.0", "max_cost_multiplier: 0", "out-of-range", "defaults.cost.max_cost_multiplier",
         "more than 0"),
@@ -137,7 +139,8 @@ BAD = [
         f"{TEMPLATE}.expected_in_answer[0]", "has no text"),
     Bad("not_in_answer: [sudo]", "not_in_answer: [PIP install]", "contradiction", f"{TEMPLATE}.not_in_answer[0]",
         "no answer passes"),
-    Bad("regex_match: pip.*install", "regex_match: (?=pip)install", "pattern", f"{TEMPLATE}.regex_match", "without lookaround"),
+    Bad("regex_match: pip.*install", "regex_match: (?=pip)install", "pattern", f"{TEMPLATE}.regex_match",
+        "without lookaround"),
     Bad("regex_match: pip.*install", r"regex_match: ((a{1,100}){1,100}){1,100}$", "pattern", f"{TEMPLATE}.regex_match",
         "that RE2 takes"),
     Bad("json_schema: {type: object}", "json_schema: {type: thing}", "schema", f"{TEMPLATE}.json_schema",
@@ -147,11 +150,10 @@ BAD = [
     Bad("min_similarity: 0.5", "measure: cosine", "unknown-value", f"{TEMPLATE}.similar_to.measure", "token_f1"),
     # Rubrics.
     Bad('scale: ["1: none", "3: some", "5: all"]', 'scale: ["1: none"]', "wrong-length",
-        f"{TEMPLATE}.llm_judge[0].scale", "at least 2"),
-    Bad("score: 4", "score: 6", "out-of-range", f"{TEMPLATE}.llm_judge[0].few_shot_examples[0].score", "1 to 5"),
-    Bad("output: Run pip, ", "", "missing-field", f"{TEMPLATE}.llm_judge[0].few_shot_examples[0].output", "add 'output"),
-    Bad("llm_judge:\n        - rule: Clear steps", "llm_judge:\n        - !include tone.yaml\n        - rule: Clear steps",
-        "include", f"{TEMPLATE}.llm_judge[0]", "write the file", 1),
+        f"{JUDGE}.scale", "at least 2"),
+    Bad("score: 4", "score: 6", "out-of-range", f"{JUDGE}.few_shot_examples[0].score", "1 to 5"),
+    Bad("output: Run pip, ", "", "missing-field", f"{JUDGE}.few_shot_examples[0].output", "add 'output"),
+    Bad("    llm_judge:\n", "    llm_judge:\n        - !include tone.yaml\n", "include", JUDGE, "write the file", 1),
     # Path and cost.
     Bad("max_tool_calls: 5", "max_tool_calls: -1", "out-of-range", "queries[0].path.max_tool_calls", "at least 0"),
     Bad("max_tool_calls: 5", "max_tool_calls: '5'", "wrong-type", "queries[0].path.max_tool_calls", "a whole number"),
@@ -196,7 +198,7 @@ def test_a_broken_rule_is_an_error_at_its_line_with_its_field_and_a_fix(bad: Bad
 def test_all_errors_of_a_spec_are_found_at_once() -> None:
     text = VALID.replace("max_loops: 2", "max_loops: 0").replace("threshold: 0.8", "threshold: 8")
     assert {one.field for one in reading(text).errors} == {
-        "queries[0].path.max_loops", "defaults.correctness.hallucination_check.threshold",
+        "queries[0].path.max_loops", f"{GROUNDED}.threshold",
     }  # fmt: skip
 
 

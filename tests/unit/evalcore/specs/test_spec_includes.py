@@ -48,8 +48,13 @@ def test_an_error_in_an_included_file_is_found_there_once_by_its_own_field() -> 
 
 @pytest.mark.parametrize(
     ("content", "check"),
-    [("rule: [polite", "yaml-syntax"), ("", "empty-file"), ("rule: &a polite", "yaml-anchor"), ("\x00", "unprintable-character")],
-)  # fmt: skip
+    [
+        ("rule: [polite", "yaml-syntax"),
+        ("", "empty-file"),
+        ("rule: &a polite", "yaml-anchor"),
+        ("\x00", "unprintable-character"),
+    ],
+)
 def test_an_included_file_is_read_by_the_same_rules(content: str, check: str) -> None:
     found = reading(SPEC, {**FILES, "tone.yaml": content})
     assert found.spec is None

@@ -1,5 +1,5 @@
-"""Step 1's box "verify defaults merging, override behavior": only what the author wrote is merged into a query, and each
-part keeps its author's file and line."""
+"""Step 1's box "verify defaults merging, override behavior": only what the author wrote is merged into a query, and
+each part keeps its author's file and line."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_part_of_a_rubric_is_enough_where_defaults_have_the_rest() -> None:
 
 
 def test_a_models_own_default_never_stands_over_the_authors() -> None:
-    """The document dumps models before it merges: then `threshold` 0.5 of the query's model hides the 0.8 of defaults."""
+    """The document dumps models before it merges: then a query's own 0.5, never written, hides the 0.8 of defaults."""
     found = of(
         spec(
             query(correctness={"hallucination_check": {"rule": "mine"}}, path={"max_tool_calls": 1}),
