@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, StrictStr, model_validator
+from pydantic import Discriminator, Field, StrictStr, Tag, model_validator
 
 from schemas.files import FileModel, Text
 
@@ -50,7 +50,9 @@ class ExpectedCall(FileModel):
     """A call of a tool."""
 
     tool: Text
+    """The tool's name."""
     arguments: ExpectedArguments | None = None
+    """What its arguments have to be."""
     after: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
     """Tools that are called before it, each without a failure."""
 
@@ -59,10 +61,25 @@ class Alternatives(FileModel):
     """One of several calls."""
 
     any_of: Annotated[tuple[ExpectedCall, ...], Field(min_length=2, max_length=20)]
+    """The calls, one of which is enough."""
+
+
+def _kind(one: Any) -> str:
+    return (
+        "alternatives" if isinstance(one, Alternatives) or (isinstance(one, dict) and "any_of" in one) else "one call"
+    )
+
+
+OneCall = Annotated[
+    Annotated[ExpectedCall, Tag("one call")] | Annotated[Alternatives, Tag("alternatives")], Discriminator(_kind)
+]
+"""Which of both is meant is told by `any_of`, so that what is wrong is said of that one alone."""
 
 
 class ExpectedCalls(FileModel):
     """Calls that are made, whether or not they fail, in this order."""
 
     order: Order = Order.ANY
-    calls: Annotated[tuple[ExpectedCall | Alternatives, ...], Field(min_length=1, max_length=200)]
+    """Where they stand among the calls made."""
+    calls: Annotated[tuple[OneCall, ...], Field(min_length=1, max_length=200)]
+    """The calls, each of which takes one of its own among those made."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from schemas.checks.suite import Candidate, FileName, Part
+from schemas.expected_calls import ExpectedCalls
 from schemas.files import FileModel, Number, Prose, Text
 
 VERSION: Final = 1
@@ -20,7 +21,8 @@ Names = Annotated[tuple[Text, ...], Field(max_length=1_000)]
 Blocking = Literal[
     "max_tool_calls", "expected_tools", "forbidden_tools", "max_loops", "match_mode", "min_tool_recall",
     "min_tool_precision", "min_sequence_similarity", "expected_handoff", "expected_handoffs_available",
-    "max_handoff_count", "max_cost_multiplier", "max_total_tokens", "max_llm_calls", "max_latency_ms", "max_cost_usd",
+    "max_handoff_count", "expected_calls", "max_cost_multiplier", "max_total_tokens", "max_llm_calls",
+    "max_latency_ms", "max_cost_usd",
 ]  # fmt: skip
 """A field of `path` or `cost`."""
 Blocks = Annotated[tuple[Blocking, ...], Field(max_length=100)]
@@ -145,6 +147,8 @@ class PathLimits(FileModel):
     """The agents that may take over; any other warns."""
     max_handoff_count: Count | None = None
     """Agents may hand over so often."""
+    expected_calls: ExpectedCalls | None = None
+    """Calls with their arguments, and the order in which they are made."""
 
 
 class CostLimits(FileModel):

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from evalcore.registry.patterns import refusal
-from evalcore.suite.checks import Checker
+from evalcore.specs.rubric import exact, reaches, rubrics_of, scale_of
+from evalcore.suite.checks import validator_of
+from evalcore.trajectory.expected import unusable
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.source_locations import Document, FieldPath, field_name
-from schemas.checks.suite import Check
 from schemas.specs import AgentSpec, Correctness, GoldenQuery, PathLimits, Rubric, SpecCandidate
 
 FIRST: Final = "AgentCI Step 0.5"
@@ -20,7 +21,6 @@ NO_ASSERTIONS: Final = ("substrings", "match_mode", "min_tool_recall", "min_tool
 """Fields that assert nothing alone: they say how others are meant."""
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
-_ANCHOR: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*[:.)=–—-]")
 
 
 class Said(NamedTuple):
@@ -154,17 +154,8 @@ def _of_correctness(of: Correctness) -> Iterator[Said]:
             yield Said(("correctness", "not_in_answer", place), "contradiction", message, "remove it from one of both")
     if of.similar_to is not None and of.similar_to.min_similarity == 0:
         yield _cannot_fail(("correctness", "similar_to", "min_similarity"), "0 is reached by every answer")
-    for path, rubric in rubrics_of(of):
-        yield from _of_rubric(path, rubric)
-
-
-def rubrics_of(of: Correctness) -> Iterator[tuple[FieldPath, Rubric]]:
-    """Yields the rubrics of a query, each with its path below the query."""
-    for place, rubric in enumerate(of.llm_judge or ()):
-        yield ("correctness", "llm_judge", place), rubric
-    for name in ("safety_check", "hallucination_check"):
-        if (one := getattr(of, name)) is not None:
-            yield ("correctness", name), one
+    for placed in rubrics_of(of):
+        yield from _of_rubric(placed.field, placed.rubric)
 
 
 def _of_schema(schema: dict[str, Any]) -> Iterator[Said]:
@@ -175,18 +166,17 @@ def _of_schema(schema: dict[str, Any]) -> Iterator[Said]:
             yield Said(path, "schema", message, "put what it refers to under $defs, and refer to it with #/$defs/…")
             return
     try:
-        Checker(Check(json_schema="it"), schema)
+        validator_of("it", schema)
     except ValueError as error:
-        why = str(error).removeprefix("json_schema: it ").removeprefix("json_schema: it: ")
+        why = str(error).removeprefix("json_schema: it").removeprefix(":").strip()
         yield Said(at, "schema", f"must be a JSON Schema (2020-12): {why}", "correct the schema")
 
 
 def _of_rubric(path: FieldPath, rubric: Rubric) -> Iterator[Said]:
-    low, high = scale_of(rubric)
-    if rubric.threshold <= low / high:
-        least = "the lowest score" if low == 1 else f"{low:g}, the lowest score,"
-        message = f"{least} of {high:g} reaches it"
-        yield _cannot_fail((*path, "threshold"), message)
+    scale = scale_of(rubric)
+    low, high = scale.low, scale.high
+    if reaches(rubric, exact(low)):
+        yield _cannot_fail((*path, "threshold"), f"{low:g} of {high:g}, the lowest score, reaches it")
     for place, one in enumerate(rubric.few_shot_examples or ()):
         if not low <= one.score <= high:
             message = f"must be on the rubric's scale, {low:g} to {high:g}, got {one.score:g}"
@@ -194,20 +184,14 @@ def _of_rubric(path: FieldPath, rubric: Rubric) -> Iterator[Said]:
             yield Said(at, "out-of-range", message, f"write a number from {low:g} to {high:g}")
 
 
-def scale_of(rubric: Rubric) -> tuple[float, float]:
-    """Returns the lowest and the highest score: those that the anchors name, else 1 and their count, or 5."""
-    anchors = rubric.scale or ()
-    named = [float(found[1]) for one in anchors if (found := _ANCHOR.match(one))]
-    if named and max(named) > max(min(named), 0):
-        return min(named), max(named)
-    return 1, len(anchors) or 5
-
-
 def _cannot_fail(path: FieldPath, why: str) -> Said:
     return Said(path, "cannot-fail", f"it can't fail: {why}", "raise it, or remove the assertion", Severity.WARNING)
 
 
 def _of_path(of: PathLimits) -> Iterator[Said]:
+    if of.expected_calls is not None and (why := unusable(of.expected_calls)) is not None:
+        message = f"must be calls that can be looked for: {why}"
+        yield Said(("path", "expected_calls"), "pattern", message, "correct the pattern or the schema")
     forbidden = {*(of.forbidden_tools or ())}
     for place, name in enumerate(of.expected_tools or ()):
         if name in forbidden:

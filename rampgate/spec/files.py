@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalcore.registry.judge import digest
+from evalcore.specs.correctness import checks_of
+from evalcore.specs.layers import CorrectnessTotal
 from evalcore.specs.merging import RUBRICS, CantInclude
 from evalcore.specs.reading import SpecReading, read_spec, spec_hash
+from evalcore.specs.rubric import in_ensemble, rubric_judges
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
 from rampgate.input_files import BadFile, content
@@ -61,7 +64,7 @@ class LoadedSpec:
             suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=spec.candidate,
             cases=Cases(file=self.path.name), samples=1, score=SCORE,
         )  # fmt: skip
-        return suite_of(file, self.path, [_case(one) for one in spec.queries])
+        return suite_of(file, self.path, [_case(one, spec, self.ensemble) for one in spec.queries])
 
 
 def open_spec(path: Path, ensemble: float | None = None) -> LoadedSpec:
@@ -123,11 +126,14 @@ def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, byte
         raise CantInclude(why, f"write the file, from {Path(file).parent} on, or remove the include") from error
 
 
-def _case(query: GoldenQuery) -> SuiteCase:
-    row: dict[str, Any] = {"id": query.id, "input": query.query, "tags": list(query.tags)}
+def _case(query: GoldenQuery, spec: AgentSpec, ensemble: float | None) -> SuiteCase:
+    name = str(query.id)
+    row: dict[str, Any] = {"id": name, "input": query.query, "tags": list(query.tags)}
     if query.correctness is not None:  # what is expected of it: answers to another question are not compared
         row["expected"] = query.correctness.model_dump(mode="json", exclude_none=True)
-    return SuiteCase(str(query.id), row, query.tags, None, query.tags)
+    judges = rubric_judges(query, spec.judge_config, in_ensemble(name, spec.judge_config, ensemble))
+    total = CorrectnessTotal(query, judges)
+    return SuiteCase(name, row, query.tags, None, query.tags, checks_of(query), judges, {SCORE: total})
 
 
 def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 import pytest
 
 from evalcore.yaml.findings import Severity
+from schemas.specs import Blocking, CostLimits, PathLimits
 from tests.unit.evalcore.specs.spec_texts import FILE, reading
 
 VALID = """\
@@ -162,6 +164,10 @@ BAD = [
     Bad("min_tool_recall: 1.0", "min_tool_recall: 1.5", "out-of-range", "queries[0].path.min_tool_recall", "at most 1"),
     Bad("expected_tools: [retriever]", "expected_tools: [web_search]", "contradiction",
         "queries[0].path.expected_tools[0]", "forbidden_tools"),
+    Bad("match_mode: subset", "expected_calls: {calls: [{tool: a, arguments: {regex: {q: '(?=x)'}}}]}", "pattern",
+        "queries[0].path.expected_calls", "arguments.regex.q"),
+    Bad("match_mode: subset", "expected_calls: {calls: [{tool: a, arguments: {ignored: [id]}}]}", "wrong-value",
+        "queries[0].path.expected_calls.calls[0].arguments", "must stand beside exact"),
     Bad("expected_handoff: BillingAgent", "expected_handoff: []", "wrong-length", "queries[0].path.expected_handoff",
         "at least 1"),
     Bad("max_total_tokens: 500", "max_token: 500", "unknown-field", "queries[0].cost.max_token", "max_total_tokens"),
@@ -207,3 +213,7 @@ def test_what_is_no_spec_is_an_error_and_never_an_empty_one(raw: bytes) -> None:
     found = reading(raw)
     assert found.spec is None
     assert found.errors
+
+
+def test_what_may_block_is_every_limit_of_path_and_cost() -> None:
+    assert set(get_args(Blocking)) == {*PathLimits.model_fields, *CostLimits.model_fields}

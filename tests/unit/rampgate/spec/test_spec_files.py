@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evalcore.specs.sense import rubrics_of
+from evalcore.specs.rubric import rubrics_of
 from rampgate.input_files import BadFile
 from rampgate.spec.files import open_spec, reading_of, suite_name, templates
 from tests.root import ROOT
@@ -136,14 +136,15 @@ def test_an_included_file_includes_from_its_own_folder_on(tmp_path: Path) -> Non
 def test_the_three_templates_are_rubrics_that_a_spec_includes(tmp_path: Path) -> None:
     """Step 2.5: "3 built-in rubric templates"."""
     assert templates() == ["actionable_steps", "factual_grounded", "polite_refusal"]
-    rubrics = "".join(f"    - !include rubric:{name}\n" for name in templates())
-    text = f"{SPEC}  correctness:\n    llm_judge:\n{rubrics}"
+    includes = "".join(f"    - !include rubric:{name}\n" for name in templates())
+    text = f"{SPEC}  correctness:\n    llm_judge:\n{includes}"
     path = written(tmp_path, text)
     loaded = open_spec(path)
     of = loaded.spec.queries[1].correctness
     assert of is not None
-    assert [rubric.id for _, rubric in rubrics_of(of)] == [f"{name}_v1" for name in templates()]
-    assert all(rubric.scale and len(rubric.scale) == 5 for _, rubric in rubrics_of(of))
+    rubrics = [one.rubric for one in rubrics_of(of)]
+    assert [rubric.id for rubric in rubrics] == [f"{name}_v1" for name in templates()]
+    assert all(rubric.scale and len(rubric.scale) == 5 for rubric in rubrics)
     assert not loaded.warnings
     # A template is no file of the author's: what is said of it stands at the line that includes it.
     assert loaded.places[str(loaded.spec.queries[1].id), ("correctness", "llm_judge", 1, "rule")] == (str(path), 14)
