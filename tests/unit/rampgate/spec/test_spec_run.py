@@ -107,6 +107,50 @@ def test_what_may_pass_is_tried_three_times(dev: Path, monkeypatch: pytest.Monke
     assert "0.2 s" in found["results"][0]["infra"]
 
 
+@pytest.mark.parametrize(
+    ("raised", "infra"),
+    [
+        ("TimeoutError('slow')", True),
+        ("ConnectionResetError('away')", True),
+        ("type('APIError', (Exception,), {'status_code': 429})('busy')", True),
+        ("type('APIError', (Exception,), {'status_code': 503})('away')", True),
+        ("type('RateLimitError', (Exception,), {})('busy')", True),
+        ("type('APIError', (Exception,), {'status_code': 400})('wrong')", False),
+        ("KeyError('x')", False),
+    ],
+)
+def test_what_may_pass_is_infra_and_a_crash_fails(
+    dev: Path, raised: str, infra: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Timeouts, 429 and 5xx are [INFRA] after three tries; all else is the agent's failure at once."""
+    monkeypatch.setattr("rampgate.spec.run.WAITS", (0.01, 0.01))
+    change(
+        dev, "def answer(case):", f"def answer(case):\n    open('log', 'a').write('x')\n    raise {raised}", "agent.py"
+    )
+    found = told("test", "--query", "clean", code=2 if infra else 1)
+    assert (dev / "log").read_text() == ("xxx" if infra else "x")
+    assert (found["summary"]["infra"], found["summary"]["failed"]) == (int(infra), int(not infra))
+
+
+@pytest.mark.parametrize(("code", "infra"), [(75, True), (1, False)])
+def test_a_command_says_by_its_exit_code_what_may_pass(
+    dev: Path, code: int, infra: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rampgate.spec.run.WAITS", (0.01, 0.01))
+    change(dev, "  entry: agent:answer", f'  command: [sh, -c, "echo x >> log; exit {code}"]')
+    assert told("test", "--query", "clean", code=2 if infra else 1)["summary"]["infra"] == int(infra)
+    assert (dev / "log").read_text() == ("x\nx\nx\n" if infra else "x\n")
+
+
+def test_latency_is_the_answers_alone(dev: Path) -> None:
+    """Neither the start of the agent's process nor the wait for a place is in it."""
+    change(dev, "import ast\n", "import ast\nimport time\n\ntime.sleep(1)\n", "agent.py")
+    found = told("test", "--workers", "2")
+    latencies = [one["cost"]["details"]["actual"]["latency_ms"] for one in found["results"]]
+    assert len(latencies) == 7
+    assert max(latencies) < 900
+
+
 def test_formats(dev: Path) -> None:
     """`--format console | github | json | junit | prometheus | html`."""
     console = ran("test", "--format", "console").stdout
