@@ -64,6 +64,24 @@ def loaded_spec(config: Path | None, agent: str | None, share: float | None = No
     return loaded
 
 
+def spec_at(path: Path, ref: str) -> AgentSpec:
+    """Returns the spec as a commit has it, with what it includes there. Raises Failure."""
+    import io
+    import tarfile
+    from tempfile import TemporaryDirectory
+
+    from rampgate.registry.rule_history import commit_of, git_bytes
+    from rampgate.spec.files import open_spec
+
+    folder = path.parent
+    packed = git_bytes(folder, None, "archive", "--format=tar", commit_of(folder, ref), "--", ".")
+    with TemporaryDirectory(prefix="rampgate-") as made, tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        tar.extractall(made, filter="data")
+        if not Path(made, path.name).is_file():
+            raise Failure(f"--base {ref}: {path} is not there; name a commit that has the spec")
+        return open_spec(Path(made, path.name)).spec
+
+
 def opened_spec(loaded: LoadedSpec, settings: Settings, store: str | None) -> Opened:
     """Returns the suite that a spec is, with its store. Raises Failure."""
     from rampgate.store.place import place_of

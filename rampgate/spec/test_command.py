@@ -92,6 +92,9 @@ def spec_test(
     sample_ensemble: Annotated[
         float | None, Option(min=0, max=1, help="share of the queries that several models judge")
     ] = None,
+    base: Annotated[
+        str | None, Option(metavar="REF", help="name each assertion that asks for less than in this commit or branch")
+    ] = None,
     strict: Annotated[bool, Option("--strict", help="exit with 1 for warnings, too")] = False,
     score: Annotated[
         Path | None, Option(metavar="FILE", help="judge the answers that `suite run --generate FILE` wrote")
@@ -108,8 +111,11 @@ def spec_test(
     """
     from rampgate.report.files import GITHUB, write_all
     from rampgate.report.findings import reason_of
-    from rampgate.spec.chosen import asking, baselines_of, chosen, loaded_spec, opened_spec
+    from rampgate.report.model import Reason
+    from rampgate.spec.chosen import asking, baselines_of, chosen, loaded_spec, opened_spec, spec_at
+    from rampgate.spec.loosened import loosened
     from rampgate.spec.outcomes import exit_code, result_json, summary_of
+    from rampgate.spec.report import SHORT, one_line
     from rampgate.spec.run import SpecRun
     from rampgate.suite.run import Running
 
@@ -122,21 +128,30 @@ def spec_test(
     queries = chosen(loaded.spec, query or (), tags or ())
     opened = replace(opened, suite=asking(opened.suite, queries, repeat, workers))
     whole = len(queries) == len(loaded.spec.queries)
+    less = loosened(spec_at(loaded.path, base), loaded.spec) if base is not None else []
     with closing(opened.place.opened()) as kept:
         out = opened.results_file(smoke=not whole)
         running = Running(loaded.path, opened, kept, out, False, None, "", None, began)
         outcomes = SpecRun(loaded, running, queries, baselines_of(loaded), baseline).outcomes(score)
     for failure in kept.failures[:1]:
         sys.stderr.write(f"{failure}; the run is not kept, and `spec save` can't read it\n")
+    place = placing(loaded.places, loaded.path)
     notes = [reason_of(vars(one)) for one in loaded.warnings]
+    notes += [
+        Reason("warning", f"{one.told()['field']}: {one.words}".removeprefix(": "), "",
+               f"[LOOSENED] {one_line(one.query, SHORT)}", *place(one.id, one.field))
+        for one in less
+    ]  # fmt: skip
     fields = {
         "summary": summary_of(outcomes),
         "results": [result_json(one) for one in outcomes],
         "agent": loaded.spec.agent,
         "spec": loaded.hash,
     }
-    code = exit_code(outcomes, strict=strict)
-    made = Tested(fields, format, outcomes, placing(loaded.places, loaded.path), notes, code)
+    if base is not None:
+        fields["loosened"] = [one.told() for one in less]
+    code = exit_code(outcomes, strict=strict, loosened=bool(less))
+    made = Tested(fields, format, outcomes, place, notes, code)
     if (format is Format.GITHUB or on_github()) and GITHUB not in context.reports:
         write_all([GITHUB], made.page(), fields)
     return made
