@@ -45,13 +45,15 @@ class Change:
     @property
     def share(self) -> float | None:
         """The change as a share of the first, None of zero or where one is unknown."""
-        known = self.before is not None and self.after is not None and self.before != 0
-        return (self.after - self.before) / abs(self.before) if known else None  # type: ignore[operator]
+        if self.before is None or self.after is None or self.before == 0:
+            return None
+        return (self.after - self.before) / abs(self.before)
 
     @property
     def worse(self) -> bool:
-        known = self.before is not None and self.after is not None
-        return known and self.changed and (self.after - self.before) * self.better < 0  # type: ignore[operator]
+        if self.before is None or self.after is None or not self.changed:
+            return False
+        return (self.after - self.before) * self.better < 0
 
     def text(self) -> str:
         """The figures with the change: `4,200 → 180  (▼ 95.7%)`."""
