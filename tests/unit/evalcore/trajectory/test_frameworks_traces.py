@@ -257,6 +257,13 @@ def test_absent_is_unknown_and_empty_is_none() -> None:
     assert trajectory_of({"tool_calls": []}).called("a") is False
 
 
+def test_spans_that_show_no_handoff_do_not_say_that_there_was_none() -> None:
+    looked = Span("t", "1", "", "x", 0, 1, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"})
+    assert trajectory_of(trace_of([looked])).handoffs is None
+    stopped = model(1, **{"gen_ai.response.finish_reasons": ["stop"]})
+    assert trajectory_of(trace_of([stopped, looked])).handoffs == []
+
+
 def test_a_transfer_among_plain_tool_calls_is_a_handoff_and_is_found_under_its_own_name() -> None:
     found = trajectory_of({"tool_calls": [{"name": "a"}, {"name": "transfer_to_BillingAgent"}]})
     assert (found.tools, found.handoffs) == (["a"], ["BillingAgent"])
