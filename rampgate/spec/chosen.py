@@ -17,8 +17,9 @@ from rampgate.spec.baselines import Baselines
 
 if TYPE_CHECKING:
     from rampgate.settings import Settings
-    from rampgate.spec.files import LoadedSpec
+    from rampgate.spec.loosened import Loosened
     from rampgate.suite.opened import Opened
+    from rampgate.suite.spec_files import LoadedSpec
     from rampgate.suite.suite_files import Suite
     from schemas.specs import AgentSpec, GoldenQuery
 
@@ -52,13 +53,15 @@ def spec_file(config: Path | None, agent: str | None) -> Path:
     return found[0]
 
 
-def loaded_spec(config: Path | None, agent: str | None, share: float | None = None) -> LoadedSpec:
-    """Returns the spec; `share` is that of the queries that several models judge. Raises Failure, also where the spec
-    is another agent's."""
-    from rampgate.spec.files import open_spec
+def loaded_spec(
+    config: Path | None, agent: str | None, share: float | None = None, proposed: Path | None = None
+) -> LoadedSpec:
+    """Returns the spec; `share` is that of the queries that several models judge, `proposed` the folder that the
+    candidate is taken from. Raises Failure, also where the spec is another agent's."""
+    from rampgate.suite.spec_files import open_spec
 
     path = spec_file(config, agent)
-    loaded = open_spec(path, share)
+    loaded = open_spec(path, share, proposed)
     if agent is not None and not same_agent(loaded.spec.agent, agent):
         raise Failure(f"--agent {agent}: must be {loaded.spec.agent!r}, the agent of {path}")
     return loaded
@@ -71,7 +74,7 @@ def spec_at(path: Path, ref: str) -> AgentSpec:
     from tempfile import TemporaryDirectory
 
     from rampgate.registry.rule_history import commit_of, git_bytes
-    from rampgate.spec.files import open_spec
+    from rampgate.suite.spec_files import open_spec
 
     folder = path.parent
     packed = git_bytes(folder, None, "archive", "--format=tar", commit_of(folder, ref), "--", ".")
@@ -80,6 +83,18 @@ def spec_at(path: Path, ref: str) -> AgentSpec:
         if not Path(made, path.name).is_file():
             raise Failure(f"--base {ref}: {path} is not there; name a commit that has the spec")
         return open_spec(Path(made, path.name)).spec
+
+
+def less_asserted(loaded: LoadedSpec, base: str | None) -> tuple[list[Loosened], LoadedSpec]:
+    """Returns what is asserted less of than in `base`, a commit, or than in the target's spec by what is proposed; with
+    the spec that asserts it. Raises Failure."""
+    from rampgate.spec.loosened import loosened
+    from rampgate.suite.spec_files import open_spec
+
+    after = open_spec(loaded.theirs) if loaded.theirs is not None else loaded
+    if base is not None:
+        return loosened(spec_at(loaded.path, base), after.spec), after
+    return loosened(open_spec(loaded.path).spec, after.spec) if after is not loaded else [], after
 
 
 def opened_spec(loaded: LoadedSpec, settings: Settings, store: str | None) -> Opened:

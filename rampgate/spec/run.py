@@ -27,8 +27,8 @@ from rampgate.suite.scoring import ScoredSample
 
 if TYPE_CHECKING:
     from evalcore.specs.results import QueryResult
-    from rampgate.spec.files import LoadedSpec
     from rampgate.suite.run import Running
+    from rampgate.suite.spec_files import LoadedSpec
     from schemas.specs import GoldenQuery
 
 WAITS: Final = (1.0, 2.0)

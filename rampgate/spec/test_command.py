@@ -99,6 +99,10 @@ def spec_test(
     score: Annotated[
         Path | None, Option(metavar="FILE", help="judge the answers that `suite run --generate FILE` wrote")
     ] = None,
+    proposed: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="the spec's folder as a pull request proposes it: the candidate's alone"),
+    ] = None,
     store: StoreOption = None,
     format: Annotated[Format, Option(help="what stdout has; `github`: also annotations on stderr")] = Format.CONSOLE,
 ) -> Tested:
@@ -106,14 +110,14 @@ def spec_test(
 
     Exit code 1 where a query fails, by a wrong answer or a forbidden tool; else 2 where one can't be decided ([INFRA]),
     and for a bad spec. Path and cost beyond their limits warn. Annotations appear by themselves on GitHub Actions.
+    With --proposed queries and what they assert stay those of the spec; what the proposal asserts less of warns.
 
     Example: rampgate spec test --config agentci_spec.yaml --tags smoke --format github
     """
     from rampgate.report.files import GITHUB, write_all
     from rampgate.report.findings import reason_of
     from rampgate.report.model import Reason
-    from rampgate.spec.chosen import asking, baselines_of, chosen, loaded_spec, opened_spec, spec_at
-    from rampgate.spec.loosened import loosened
+    from rampgate.spec.chosen import asking, baselines_of, chosen, less_asserted, loaded_spec, opened_spec
     from rampgate.spec.outcomes import exit_code, result_json, summary_of
     from rampgate.spec.report import SHORT, one_line
     from rampgate.spec.run import SpecRun
@@ -123,12 +127,12 @@ def spec_test(
         raise Failure(f"--json and --format {format} both name what stdout has: give one of them")
     began = context.time
     log_errors()
-    loaded = loaded_spec(config, agent, sample_ensemble)
+    loaded = loaded_spec(config, agent, sample_ensemble, proposed)
     opened = opened_spec(loaded, context.settings, store)
     queries = chosen(loaded.spec, query or (), tags or ())
     opened = replace(opened, suite=asking(opened.suite, queries, repeat, workers))
     whole = len(queries) == len(loaded.spec.queries)
-    less = loosened(spec_at(loaded.path, base), loaded.spec) if base is not None else []
+    less, theirs = less_asserted(loaded, base)
     with closing(opened.place.opened()) as kept:
         out = opened.results_file(smoke=not whole)
         running = Running(loaded.path, opened, kept, out, False, None, "", None, began)
@@ -136,10 +140,11 @@ def spec_test(
     for failure in kept.failures[:1]:
         sys.stderr.write(f"{failure}; the run is not kept, and `spec save` can't read it\n")
     place = placing(loaded.places, loaded.path)
+    looser = placing(theirs.places, theirs.path)
     notes = [reason_of(vars(one)) for one in loaded.warnings]
     notes += [
         Reason("warning", f"{one.told()['field']}: {one.words}".removeprefix(": "), "",
-               f"[LOOSENED] {one_line(one.query, SHORT)}", *place(one.id, one.field))
+               f"[LOOSENED] {one_line(one.query, SHORT)}", *looser(one.id, one.field))
         for one in less
     ]  # fmt: skip
     fields = {
@@ -148,7 +153,7 @@ def spec_test(
         "agent": loaded.spec.agent,
         "spec": loaded.hash,
     }
-    if base is not None:
+    if base is not None or proposed is not None:
         fields["loosened"] = [one.told() for one in less]
     code = exit_code(outcomes, strict=strict, loosened=bool(less))
     made = Tested(fields, format, outcomes, place, notes, code)

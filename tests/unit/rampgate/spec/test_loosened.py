@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evalcore.specs.reading import with_ids
+from rampgate.cli import app
 from rampgate.spec.loosened import loosened
 from schemas.specs import AgentSpec
-from tests.unit.rampgate.spec.spec_commands import SPEC, change, ran, told
+from tests.unit.rampgate.spec.spec_commands import SPEC, change, ran, refused, told
 
 RULE = {"rule": "polite?", "threshold": 0.8}
 
@@ -93,3 +95,30 @@ def test_defaults_are_compared_as_they_hold(dev: Path) -> None:
     assert "[LOOSENED]" in done.stdout
     found = told("test", "--tags", "smoke", "--base", "HEAD", "--strict", code=1)
     assert found["loosened"][0]["field"] == "path.max_loops"
+
+
+def test_a_proposal_is_judged_by_the_targets_queries(dev: Path) -> None:
+    """One job has the branch's code, `suite run --generate`, another the judges' key: `spec test --score`. New queries
+    of the branch are asked too; what it asserts less of warns."""
+    (dev / "target").mkdir()
+    target = dev / "target" / SPEC
+    target.write_text((dev / SPEC).read_text())
+    for name in ("agent.py",):
+        (dev / "target" / name).write_text("raise RuntimeError('the target is not asked')\n")
+    change(dev, '"No findings."', '"anything"')
+    with (dev / SPEC).open("a") as file:
+        file.write(
+            '\n  - id: fresh\n    query: "outline:\\nx = 1\\n"\n    correctness: {expected_in_answer: [classes]}\n'
+        )
+    both = ("--proposed", ".")
+    done = CliRunner().invoke(app, ["suite", "run", str(target), *both, "--generate", "answers.jsonl"])
+    assert done.exit_code == 0, done.output
+    code = (dev / "agent.py").read_text()
+    change(dev, "def answer(case):", "def answer(case):\n    open('asked', 'w')", "agent.py")
+    assert "configuration" in refused("test", "--config", target, *both, "--score", "answers.jsonl")
+    (dev / "agent.py").write_text(code)
+    done = ran("test", "--config", target, *both, "--score", "answers.jsonl", "--format", "github")
+    assert "Results: 8/8 passed" in done.stdout
+    assert "[LOOSENED] review: def double(number)" in done.stderr
+    assert not (dev / "asked").exists()
+    assert told("test", "--config", target, *both, "--score", "answers.jsonl", "--strict", code=1)["loosened"]
