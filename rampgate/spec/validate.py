@@ -41,7 +41,7 @@ def validate(
     from evalcore.yaml.findings import ValidationResult
     from evalcore.yaml.source_locations import field_name
     from rampgate.registry.view import validation_answer
-    from rampgate.spec.files import reading_of
+    from rampgate.suite.spec_files import reading_of
 
     reading = reading_of(path)
     spec = reading.spec

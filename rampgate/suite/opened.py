@@ -66,7 +66,12 @@ def open_suite(
 
 
 def suite_in(settings: Settings, path: Path, proposed: Path | None = None) -> Suite:
-    """Returns the suite, with its cases from Opik where they are a dataset. Raises BadFile and Failure."""
+    """Returns the suite of its own file, with its cases from Opik where they are a dataset, or of an agent's spec.
+    Raises BadFile and Failure."""
+    from rampgate.suite.spec_files import is_spec, open_spec
+
+    if is_spec(path):
+        return open_spec(path, proposed=proposed).suite
 
     def fetched(file: SuiteFile) -> Iterable[Placed]:
         from rampgate.suite.dataset_cases import dataset_cases

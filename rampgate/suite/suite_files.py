@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -28,6 +28,7 @@ CODE: Final = "code"
 """The part that says which revision answers at an address, where no file can be looked at."""
 NO_CODE: Final = (".rampgate", ".git", "__pycache__", ".venv", "venv", "node_modules")
 """Folders that have none of the candidate's own code; an interpreter among them is used where it stands."""
+CandidateT = TypeVar("CandidateT", bound=Candidate)
 Fetching = Callable[[SuiteFile], Iterable[Placed]]
 
 
@@ -104,21 +105,26 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
     file, folder = file_as(SuiteFile, _regular(path)), path.parent
     dropped: tuple[str, ...] = ()
-    theirs, home = path, folder
+    theirs = path
     if proposed is not None:
-        theirs, home = proposed / path.name, proposed
-        checkout = _checkout_of(proposed)
-        if theirs.exists() and not (theirs.is_file() and theirs.resolve().is_relative_to(proposed.resolve())):
-            raise BadFile(
-                f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there"
-            )
-        ours = file.candidate.parts
-        file = file.model_copy(update={"candidate": file_as(SuiteFile, theirs).candidate})
-        dropped = tuple(sorted(set(ours) - set(file.candidate.parts)))
-        if file.candidate.url is None and not (home / file.candidate.folder).resolve().is_relative_to(checkout):
-            raise BadFile(f"{theirs}: candidate.folder: {file.candidate.folder!r} leads out of the proposal's checkout")
+        theirs, candidate = proposed_candidate(path, proposed, lambda at: file_as(SuiteFile, at).candidate)
+        dropped = tuple(sorted(set(file.candidate.parts) - set(candidate.parts)))
+        file = file.model_copy(update={"candidate": candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     return replace(suite_of(file, path, cases, theirs), dropped=dropped)
+
+
+def proposed_candidate(path: Path, proposed: Path, read: Callable[[Path], CandidateT]) -> tuple[Path, CandidateT]:
+    """Returns the file of that name in the `proposed` folder, and the candidate that it declares. Raises BadFile where
+    that folder or the candidate's is not the proposal's own."""
+    theirs = proposed / path.name
+    checkout = _checkout_of(proposed)
+    if theirs.exists() and not (theirs.is_file() and theirs.resolve().is_relative_to(proposed.resolve())):
+        raise BadFile(f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there")
+    candidate = read(theirs)
+    if candidate.url is None and not (proposed / candidate.folder).resolve().is_relative_to(checkout):
+        raise BadFile(f"{theirs}: candidate.folder: {candidate.folder!r} leads out of the proposal's checkout")
+    return theirs, candidate
 
 
 def suite_of(file: SuiteFile, path: Path, cases: Sequence[SuiteCase], theirs: Path | None = None) -> Suite:

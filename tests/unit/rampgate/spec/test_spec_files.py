@@ -11,7 +11,7 @@ import yaml
 
 from evalcore.specs.rubric import rubrics_of
 from rampgate.input_files import BadFile
-from rampgate.spec.files import open_spec, reading_of, suite_name, templates
+from rampgate.suite.spec_files import open_spec, reading_of, suite_name, templates
 from tests.root import ROOT
 
 SPEC = """\

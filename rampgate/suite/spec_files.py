@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -20,14 +20,15 @@ from evalcore.specs.rubric import in_ensemble, rubric_judges
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
 from rampgate.input_files import BadFile, content
-from rampgate.suite.suite_files import Suite, SuiteCase, suite_of
+from rampgate.suite.suite_files import Suite, SuiteCase, proposed_candidate, suite_of
 from schemas.checks.suite import Cases, SuiteFile
 
 if TYPE_CHECKING:
-    from schemas.specs import AgentSpec, GoldenQuery
+    from schemas.specs import AgentSpec, GoldenQuery, SpecCandidate
 
 NAME: Final = "agentci_spec.yaml"
 SCORE: Final = "correctness"
+_QUERIES: Final = re.compile(rb"^[\"']?queries[\"']?\s*:", re.MULTILINE)
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
 Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
 
@@ -36,7 +37,7 @@ Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
 class LoadedSpec:
     """A spec that is valid. `places`: file and line of each field, by the query's id and the path below the query.
     `off`: by query, the assertions of `defaults` that a null switches off. `ensemble`: the share of the queries that
-    several models judge; None: as the spec says."""
+    several models judge; None: as the spec says. `theirs`: the spec of a proposal, which declares the candidate."""
 
     path: Path
     spec: AgentSpec
@@ -44,6 +45,7 @@ class LoadedSpec:
     warnings: Sequence[Finding]
     off: Mapping[str, Sequence[FieldPath]]
     ensemble: float | None = None
+    theirs: Path | None = None
 
     @cached_property
     def hash(self) -> str:
@@ -55,25 +57,55 @@ class LoadedSpec:
         """The suite: a query is a case, and its tags are slices. Raises BadFile where no one answers, or a part of who
         does can't be read."""
         spec = self.spec
-        if spec.candidate is None:
-            raise BadFile(
-                f"{self.path}: candidate: must be there, got nothing; write `candidate: {{entry: module:function}}`, a "
-                "`command` or a `url`"
-            )
         file = SuiteFile.model_construct(
-            suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=spec.candidate,
+            suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=_candidate(self),
             cases=Cases(file=self.path.name), samples=1, score=SCORE,
         )  # fmt: skip
-        return suite_of(file, self.path, [_case(one, spec, self.ensemble) for one in spec.queries])
+        return suite_of(file, self.path, [_case(one, spec, self.ensemble) for one in spec.queries], self.theirs)
 
 
-def open_spec(path: Path, ensemble: float | None = None) -> LoadedSpec:
-    """Returns the spec. Raises BadFile with all that is wrong in it."""
+def is_spec(path: Path) -> bool:
+    """Says whether the file is an agent's spec, and no suite's own file."""
+    return path.is_file() and _QUERIES.search(content(path)) is not None
+
+
+def open_spec(path: Path, ensemble: float | None = None, proposed: Path | None = None) -> LoadedSpec:
+    """Returns the spec. Raises BadFile with all that is wrong in it.
+
+    With `proposed`, a folder, who answers is the one that the spec of that name there declares. Queries and all that is
+    asserted of them stay those of `path`; queries that are new there are asked, too.
+    """
     reading = reading_of(path)
     if reading.spec is None or reading.document is None:
         raise BadFile("; ".join(map(str, reading.errors)))
     places = dict(_places(reading.spec, reading.document))
-    return LoadedSpec(path, reading.spec, places, reading.warnings, reading.off or {}, ensemble)
+    loaded = LoadedSpec(path, reading.spec, places, reading.warnings, reading.off or {}, ensemble)
+    return loaded if proposed is None else _proposed(loaded, proposed)
+
+
+def _proposed(loaded: LoadedSpec, proposed: Path) -> LoadedSpec:
+    found: list[LoadedSpec] = []
+
+    def read(theirs: Path) -> SpecCandidate:
+        found.append(open_spec(theirs))
+        return _candidate(found[-1])
+
+    theirs, candidate = proposed_candidate(loaded.path, proposed, read)
+    known = {query.id for query in loaded.spec.queries}
+    new = [query for query in found[0].spec.queries if query.id not in known]
+    queries = (*loaded.spec.queries, *new)
+    places = {key: place for key, place in found[0].places.items() if key[0] not in known}
+    spec = loaded.spec.model_copy(update={"candidate": candidate, "queries": queries})
+    return replace(loaded, spec=spec, places={**loaded.places, **places}, theirs=theirs)
+
+
+def _candidate(loaded: LoadedSpec) -> SpecCandidate:
+    if loaded.spec.candidate is None:
+        raise BadFile(
+            f"{loaded.path}: candidate: must be there, got nothing; write `candidate: {{entry: module:function}}`, a "
+            "`command` or a `url`"
+        )
+    return loaded.spec.candidate
 
 
 def reading_of(path: Path) -> SpecReading:
