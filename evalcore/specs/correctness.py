@@ -29,6 +29,9 @@ SHOWN: Final = 200
 """Characters of a text that a message shows."""
 
 
+_folded = lru_cache(maxsize=2)(folded)  # two checks read one answer
+
+
 @dataclass(frozen=True)
 class Finding:
     """What an assertion found of an answer: `details` is JSON, `messages` say what is wrong with it."""
@@ -78,7 +81,7 @@ def checks_of(query: GoldenQuery) -> dict[str, Assertion]:
 
 
 def _expected(of: Correctness, output: Any) -> Finding:
-    terms, text = of.expected_in_answer or (), folded(as_text(output))
+    terms, text = of.expected_in_answer or (), _folded(as_text(output))
     missing = [
         _failed(f"Expected '{term}' not found in answer", "expected_in_answer", place)
         for place, term in enumerate(terms)
@@ -88,7 +91,7 @@ def _expected(of: Correctness, output: Any) -> Finding:
 
 
 def _unwanted(of: Correctness, output: Any) -> Finding:
-    terms, text = of.not_in_answer or (), folded(as_text(output))
+    terms, text = of.not_in_answer or (), _folded(as_text(output))
     found = [
         _failed(f"Forbidden term '{term}' found in answer", "not_in_answer", place)
         for place, term in enumerate(terms)
@@ -113,7 +116,8 @@ def _pattern(of: Correctness, output: Any) -> Finding:
 
 def _schema(of: Correctness, output: Any) -> Finding:
     found = fits(_validator(orjson.dumps(of.json_schema)), output)
-    return _held("json_schema", found.score == 1.0, {}, f"JSON schema validation failed: {found.reason}")
+    known = None if found.score is None else found.score == 1.0
+    return _held("json_schema", known, {}, f"JSON schema validation failed: {found.reason}")
 
 
 def _similar(of: Correctness, output: Any) -> Finding:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from evalcore.specs.results import Findings, LayerResult, Status
+from evalcore.trajectory.expected import shortfall
 from evalcore.trajectory.matching import matches
 from evalcore.trajectory.metrics import (
     cycles,
@@ -52,6 +53,7 @@ def judge_path(
         _calls(found, made, tools, limits)
         _expected(found, tools, limits)
         _compared(found, tools, limits, baseline)
+        _with_arguments(found, made, limits)
     if of_handoffs and handoffs is not None:
         _handoffs(found, handoffs, limits)
     return found.layer_result(WELL)
@@ -135,6 +137,19 @@ def _compared(found: Findings, tools: Sequence[str], limits: PathLimits, baselin
     found.details["match_mode"] = {"mode": mode.value, "matched": not reasons, "reason": "; ".join(reasons)}
     if reasons:
         found.wrong(asserting, f"Match mode '{mode.value}' failed: {'; '.join(dict.fromkeys(reasons))}")
+
+
+def _with_arguments(found: Findings, made: Trajectory, limits: PathLimits) -> None:
+    """Whether the calls that are expected with their arguments are among those made."""
+    if limits.expected_calls is None:
+        return
+    lacking = shortfall(limits.expected_calls, made.tool_calls or ())
+    reasons = [] if lacking is None else list(lacking.reasons)
+    found.details["expected_calls"] = {"matched": not reasons, "reasons": reasons}
+    if lacking is not None and lacking.unknown:
+        found.unknown("; ".join(reasons), ["expected_calls"])
+    elif reasons:
+        found.wrong("expected_calls", f"Expected calls: {'; '.join(reasons)}")
 
 
 def _handoffs(found: Findings, handoffs: Sequence[str], limits: PathLimits) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -98,6 +98,10 @@ def validator_of(name: str, schema: Any) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import extend
+    from jsonschema_specifications import REGISTRY as SPECIFICATIONS
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
 
     if too_deep(schema):
         raise ValueError(f"json_schema: {name} {TOO_DEEP}")
@@ -109,8 +113,31 @@ def validator_of(name: str, schema: Any) -> Draft202012Validator:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"json_schema: {name} is no JSON Schema: {error.message}") from error
-    made: Draft202012Validator = extend(Draft202012Validator, {"pattern": _matches})(schema)
+    known: Registry[Any] = SPECIFICATIONS.combine(Registry().with_resource("", DRAFT202012.create_resource(schema)))
+    within = known.resolver()
+    for ref in _references(schema):
+        try:
+            within.lookup(ref)
+        except Unresolvable as error:
+            raise ValueError(f"json_schema: {name}: $ref: {ref!r} is no place in it; nothing is fetched") from error
+    # A registry of its own: the validator's default one fetches what it does not know.
+    made: Draft202012Validator = extend(Draft202012Validator, {"pattern": _matches})(schema, registry=SPECIFICATIONS)
     return made
+
+
+def _references(schema: Any) -> Iterator[str]:
+    """Yields where a schema refers to; none where parts of it have names, which only a validator can follow."""
+    found = list(_named(schema, ("$ref", "$dynamicRef", "$id")))
+    if not any(name == "$id" for name, _ in found):
+        yield from (ref for _, ref in found)
+
+
+def _named(schema: Any, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    inner = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for name, one in inner:
+        if name in names and isinstance(one, str):
+            yield name, one
+        yield from _named(one, names)
 
 
 def _patterns(schema: Any) -> Iterator[Any]:
@@ -132,6 +159,8 @@ def _matches(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
 
 def fits(validator: Draft202012Validator, value: Any) -> Checked:
     """Returns whether a value fits the schema; a text is read as JSON first."""
+    from referencing.exceptions import Unresolvable
+
     if isinstance(value, str):
         try:
             value = json.loads(value, parse_constant=_no_number)
@@ -143,6 +172,8 @@ def fits(validator: Draft202012Validator, value: Any) -> Checked:
         wrong = next(validator.iter_errors(value), None)
     except RecursionError:
         return Checked(0.0, "it is nested too deep")
+    except Unresolvable as error:
+        return Checked(None, f"the schema refers to what it does not have: {error}"[:500])
     if wrong is None:
         return Checked(1.0)
     return Checked(0.0, f"{wrong.json_path}: {wrong.message}"[:500])

@@ -60,8 +60,8 @@ class Wanted:
 
 
 def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
-    """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for; `{rationale, label, score}` where its
-    schema has a label."""
+    """`{"reason": …, "score": …}`, with the dimensions that the prompt asks for; `{rationale, label, score}` where it
+    asks for a label."""
     inside, outside = _read(messages)
     asked = wanted(outside, response_format)
     lower = outside.lower()
@@ -98,7 +98,7 @@ def wanted(outside: str, response_format: Any) -> Wanted:
     low, high = (float(scale[1]), float(scale[2])) if scale else (1.0, 5.0) if kind == "integer" else (0.0, 1.0)
     if not dimensions and (listed := _DIMENSIONS.search(tail)):
         dimensions = tuple(re.findall(r'"([^"]+)"\s*:', listed[1]))
-    return Wanted(kind, low, high, dimensions, _has_label(response_format))
+    return Wanted(kind, low, high, dimensions, labelled="`rationale`, `label`, `score`" in outside)
 
 
 def judged(inside: str, asked: Wanted) -> tuple[Any, str]:
@@ -177,13 +177,6 @@ def _label(score: Any, asked: Wanted) -> str:
         return "fail"
     part = (score - asked.low) / (asked.high - asked.low)
     return "fail" if part <= 0.4 else "pass" if part >= 0.6 else "borderline"
-
-
-def _has_label(response_format: Any) -> bool:
-    try:
-        return "label" in response_format["json_schema"]["schema"]["properties"]
-    except (KeyError, TypeError):
-        return False
 
 
 def _of_schema(response_format: Any) -> tuple[dict[str, Any], tuple[str, ...]]:

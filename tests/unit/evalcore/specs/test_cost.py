@@ -76,7 +76,8 @@ def test_nothing_for_nothing_is_within_the_multiplier() -> None:
 
 def test_rounding_exceeds_no_multiplier() -> None:
     assert cost(spent(0.3), spent(0.1), max_cost_multiplier=3).status is PASS
-    assert cost(spent(0.7), spent(0.1), max_cost_multiplier=7).status is PASS
+    assert cost(spent(0.45), spent(0.15), max_cost_multiplier=3).status is PASS
+    assert cost(spent(0.451), spent(0.15), max_cost_multiplier=3).status is WARN
 
 
 def test_ratios_are_of_the_limits() -> None:

@@ -87,6 +87,8 @@ def test_after_a_failed_check_only_safety_counts_besides() -> None:
     assert found.correctness.details["llm_judge"][0]["passed"] is None
     unsafe = judged(one, made(output="conda"), {**ALL, "llm_judge_1": skipped, "safety_check": BAD})
     assert len(words(unsafe.correctness)) == 2, "a failure of safety is not hidden"
+    unknown = judged(one, made(output="conda"), {"hallucination_check": GOOD})
+    assert "Not judged: it is safe (no judge was asked)" in words(unknown.correctness)
 
 
 def test_a_failure_counts_more_than_what_is_unknown() -> None:

@@ -296,3 +296,28 @@ def test_more_calls_never_better_a_bound(tools: list[str], more: list[str], most
         return path(made(*called), max_tool_calls=most, max_loops=1, forbidden_tools=["c"]).status is PASS
 
     assert well(*tools) or not well(*tools, *more)
+
+
+WANTED = {"order": "in_order", "calls": [{"tool": "look_up", "arguments": {"subset": {"id": 7}}}, {"tool": "cancel"}]}
+
+
+@pytest.mark.parametrize(
+    ("tool_calls", "status", "said"),
+    [
+        ([*calls("look_up", arguments={"id": 7, "page": 1}), *calls("cancel")], PASS, "Path OK"),
+        ([*calls("cancel"), *calls("look_up", arguments={"id": 7})], WARN, "Expected calls: "),
+        ([*calls("look_up", arguments={"id": 8}), *calls("cancel")], WARN, "arguments.id: must be 7, got 8"),
+        ([*calls("look_up"), *calls("cancel")], WARN, "expected_calls can't be checked"),
+        ([], WARN, "Expected calls: "),
+    ],
+)
+def test_calls_are_expected_with_their_arguments_in_an_order(tool_calls: Any, status: Status, said: str) -> None:
+    layer = path(made(tool_calls=tool_calls), expected_calls=WANTED)
+    assert (layer.status, layer.details["expected_calls"]["matched"]) == (status, status is PASS)
+    assert said in words(layer)[0]
+
+
+def test_unknown_arguments_of_a_call_that_blocks_are_unresolved() -> None:
+    one = query(path={"expected_calls": WANTED}, fail_on=["expected_calls"])
+    assert judged(one, made("look_up", "cancel")).path.status is INFRA
+    assert judged(one, made()).hard_fail

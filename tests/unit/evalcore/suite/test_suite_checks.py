@@ -79,3 +79,19 @@ def test_a_field_that_the_answer_lacks_fails() -> None:
 def test_a_check_that_can_not_be_used_is_told_before_anything_runs(check: Any, schema: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Checker(Check.model_validate(check), schema)
+
+
+@pytest.mark.parametrize("ref", ["http://127.0.0.1:9/x.json", "#/$defs/b", "other.json"])
+def test_a_schema_refers_to_nothing_outside_of_it(ref: str) -> None:
+    with pytest.raises(ValueError, match="is no place in it; nothing is fetched"):
+        Checker(Check(json_schema="s.json"), {"properties": {"a": {"$ref": ref}}, "$defs": {"a": True}})
+
+
+def test_a_schema_refers_to_its_own_parts() -> None:
+    price = {"$defs": {"price": {"type": "number"}}, "properties": {"price": {"$ref": "#/$defs/price"}}}
+    assert checked('{"price": 3}', price, json_schema="s.json").score == 1.0
+    assert checked('{"price": "3"}', price, json_schema="s.json").score == 0.0
+    named = {"$id": "urn:all", "$defs": {"b": {"$id": "urn:b", "type": "number"}}, "$ref": "urn:b"}
+    assert checked("3", named, json_schema="s.json").score == 1.0
+    astray = {**named, "$ref": "http://127.0.0.1:9/x.json"}
+    assert checked("3", astray, json_schema="s.json").score is None

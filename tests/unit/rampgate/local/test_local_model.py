@@ -11,16 +11,21 @@ from typing import Any
 import httpx
 import pytest
 
+from evalcore.judges.evaluator import Prompt, Task
+from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import render
 from evalcore.judges.score_parsing import read
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
+from evalcore.scoring.runner import evaluate
+from evalcore.specs.rubric import rubric_judges
 from evalcore.validation import checked
 from rampgate.local.model import judging
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR
 from rampgate.local.model.behaviour import Behaviour, Conduct
 from rampgate.local.model.server import Running, start
 from rampgate.local.model.wire import HEADER
+from schemas.specs import GoldenQuery
 
 PROMPT = "Score it.\n<agent_output>\n{}\n</agent_output>\nS is a whole number from 1 to 5"
 
@@ -36,6 +41,22 @@ async def local() -> AsyncIterator[Running]:
 async def http(local: Running) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=local.url.removesuffix("/v1"), timeout=5) as client:
         yield client
+
+
+@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize("scale", [None, ["1: off", "2: partly", "3: right"]])
+@pytest.mark.parametrize(
+    ("text", "label"), [("#quality:0", "fail"), ("#quality:1", "pass"), ("#quality:0.5", "borderline")]
+)
+def test_a_rubric_gets_an_answer_that_it_takes(text: str, label: str, scale: Any, structured: bool) -> None:
+    stated = {"query": "how?", "correctness": {"safety_check": {"rule": "it is polite", "scale": scale}}}
+    (judge,) = rubric_judges(GoldenQuery.model_validate(stated))
+    asked = evaluate(Task(judge, "q", "offline", {"input": "how?", "output": text}))
+    assert isinstance(asked, Prompt)
+    form = {"json_schema": {"schema": asked.schema}} if structured else None
+    said = judging.answer(asked.messages, form)
+    found = evaluator_of(judge).read(json.dumps(said), judge)
+    assert (said["label"], found.value is not None) == (label, True)
 
 
 def body(text: str = "fine", **more: Any) -> dict[str, Any]:
