@@ -32,6 +32,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
 .PHONY: help setup setup-dev demo test check lint format types contract unit stream quick-faults faults slow nightly mutants bench \
+	sdk-recordings \
 	lock audit docs tools jars secrets compose-check clean
 
 help: ## list the targets
@@ -110,11 +111,15 @@ mutants: setup-dev jars ## changes to decisions, joins, commits that tests must 
 bench: setup-dev jars $(VENV)-bench/.stamp ## events a second, latency and more, on this machine; BENCH_ARGS=--quick
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
-# quixstreams can't live with our pins, so the contender that uses it has an environment of its own.
-$(VENV)-bench/.stamp: requirements-bench.lock $(STAMP_BASE)
-	@PYTHON=$(PY) sh scripts/make_venv.sh $(VENV)-bench
-	@UV=$(BIN)/uv; if $$UV --version >/dev/null 2>&1; then ln -sf ../../$$UV $(VENV)-bench/bin/uv; fi
-	@sh scripts/install.sh $(VENV)-bench --require-hashes -r requirements-bench.lock
+sdk-recordings: setup-dev $(VENV)-sdks/.stamp ## one scenario in each SDK of agents, recorded again and read
+	@$(PY) -m tests.sdk_recordings $(VENV)-sdks/bin/python
+	@$(PY) -m pytest -q -n 0 tests/unit/rampgate/suite/tracing/test_sdk_recordings.py
+
+# quixstreams can't live with our pins, nor can SDKs of agents: what needs them has an environment of its own.
+$(VENV)-%/.stamp: requirements-%.lock $(STAMP_BASE)
+	@PYTHON=$(PY) sh scripts/make_venv.sh $(VENV)-$*
+	@UV=$(BIN)/uv; if $$UV --version >/dev/null 2>&1; then ln -sf ../../$$UV $(VENV)-$*/bin/uv; fi
+	@sh scripts/install.sh $(VENV)-$* --require-hashes -r requirements-$*.lock
 	@touch $@
 
 docs: setup-dev ## write the generated pages again
@@ -132,8 +137,9 @@ lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) -c requirements-dev.lock pyproject.toml -o requirements.lock
 	@$(COMPILE) --extra local -c requirements-dev.lock pyproject.toml -o requirements-local.lock
 	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
+	@$(COMPILE) tests/sdk_recordings/requirements.txt -o requirements-sdks.lock
 	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-local.lock \
-		requirements-dev.lock requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }
+		requirements-dev.lock requirements-build.lock requirements-sdks.lock || { echo "a lock names a host" >&2; exit 1; }
 
 audit: $(STAMP_BASE) ## what the image installs, listed in .cache/sbom.cdx.json, and known weaknesses of it
 	@$(PY) scripts/audit_dependencies.py $(BIN)/uv requirements.lock .cache/sbom.cdx.json

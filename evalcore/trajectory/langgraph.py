@@ -7,7 +7,7 @@ with an answer of its own, and so is executed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from evalcore.trajectory.calls import Executed, Requested, calls_of, requests_in
 from evalcore.trajectory.record import sums
@@ -16,7 +16,7 @@ CLASSES: Final = {"AIMessage": "ai", "AIMessageChunk": "ai", "ToolMessage": "too
 KINDS: Final = frozenset({"ai", "AIMessageChunk", "tool", "human", "system", "function", "remove"})
 
 
-def are_messages(value: Any) -> bool:
+def are_messages(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     """Says whether these are LangChain's messages."""
     return isinstance(value, list) and bool(value) and all(_plain(one).get("type") in KINDS for one in value)
 

@@ -7,7 +7,7 @@ An exported span of a response has no calls; a processor that keeps the response
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from evalcore.trajectory.calls import opened
 from evalcore.trajectory.opik import nanoseconds
@@ -19,7 +19,7 @@ HOSTED: Final = frozenset({
 """Parts of a response that are calls which the model's provider executed; they have no span."""
 
 
-def are_agents_spans(value: Any) -> bool:
+def are_agents_spans(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     """Says whether these are spans of OpenAI's Agents SDK."""
     return isinstance(value, list) and bool(value) and all(
         isinstance(one, Mapping) and one.get("object") in ("trace", "trace.span") for one in value

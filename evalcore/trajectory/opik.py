@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from evalcore.trajectory.record import number
 from evalcore.trajectory.spans import Span, trace_of
@@ -20,7 +20,7 @@ USED: Final = {
 }
 
 
-def are_opik_spans(value: Any) -> bool:
+def are_opik_spans(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     """Says whether these are spans of Opik."""
     return isinstance(value, list) and bool(value) and all(
         isinstance(one, Mapping) and "trace_id" in one and "type" in one and "start_time" in one for one in value

@@ -56,7 +56,8 @@ def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) ->
     unreadable: dict[str, str] = {}
     if dropped := answer.get("spans_dropped"):
         # What lies in these may be any call: a part of the path would be taken for the whole.
-        unreadable["spans"] = f"spans: must be whole, got all but {dropped}; send fewer or smaller ones"
+        why = f"spans: must be whole, got all but {dropped}; send fewer or smaller ones"
+        unreadable |= dict.fromkeys(("tool_calls", "handoffs", "llm_calls"), why)
 
     def told(name: str) -> list[Any] | None:
         if (value := answer.get(name)) is None or dropped:
@@ -68,8 +69,10 @@ def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) ->
 
     calls, handoffs, models = told("tool_calls"), told("handoffs"), told("llm_calls")
     if calls is not None and handoffs is None and "handoffs" not in unreadable:
-        handoffs = [agent for call in calls if (agent := next_agent(call["name"])) is not None]
+        transfers = [agent for call in calls if (agent := next_agent(call["name"])) is not None]
         calls = [call for call in calls if next_agent(call["name"]) is None]
+        # Spans would have shown a handoff only if their SDK records one.
+        handoffs = transfers if transfers or "spans" not in answer else None
     given = answer.get("usage")
     if given is not None and not isinstance(given, Mapping):
         unreadable["usage"] = f"usage: must be an object, got {type(given).__name__}"

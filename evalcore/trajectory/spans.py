@@ -31,8 +31,8 @@ NUMBERS: Final = {
 }
 TOOL: Final = ("gen_ai.tool.name", "tool.name")
 CALL: Final = ("gen_ai.tool.call.id", "tool_call.id")
-ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-RESULT: Final = ("gen_ai.tool.call.result", "output.value")
+ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments", "tool.parameters", "input.value")
+RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "output.value")
 DOCUMENTS: Final = ("gen_ai.retrieval.documents", "retrieval.documents", "output.value")
 TOOLS: Final = frozenset({"execute_tool", "tool"})
 RETRIEVALS: Final = frozenset({"retrieval", "retriever"})

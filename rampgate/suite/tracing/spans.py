@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import orjson
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Sent
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from evalcore.trajectory.calls import opened
 from evalcore.trajectory.spans import Span
 
 IDS: Final = ("traceId", "spanId", "parentSpanId")
 """Fields that OTLP writes in JSON as hexadecimal digits, and protobuf's own JSON, as some exporters do, as base64."""
 HEXADECIMAL: Final = re.compile(r"([0-9a-fA-F]{16}){0,2}", re.ASCII)
 """An id of a trace has 32 digits, one of a span 16, and one that is not there none; in base64 24 and 12 characters."""
+CHOICE: Final = "gen_ai.choice"
+DETAILS: Final = "gen_ai.client.inference.operation.details"
+"""Events with what a model answered."""
 DEEPEST: Final = 16
 """Levels of lists and maps in an attribute; what is deeper is left out."""
 
@@ -51,9 +56,30 @@ def _span(sent: Sent, scope: str) -> Span:
     return Span(
         sent.trace_id.hex(), sent.span_id.hex(), sent.parent_span_id.hex(), sent.name,
         sent.start_time_unix_nano, sent.end_time_unix_nano,
-        {one.key: _value(one.value) for one in sent.attributes},
-        sent.status.message or "failed" if failed else None, sent.ByteSize(), scope,
+        _attributes(sent.attributes) | _of_events(sent),
+        sent.status.message or _raised(sent) or "failed" if failed else None, sent.ByteSize(), scope,
     )  # fmt: skip
+
+
+def _attributes(sent: Iterable[KeyValue]) -> dict[str, Any]:
+    return {one.key: _value(one.value) for one in sent}
+
+
+def _of_events(sent: Sent) -> dict[str, Any]:
+    """What a model was asked and answered, where events of its span have it: to 1.36 one for each choice, also in an
+    attribute `events`; from then on one with all attributes."""
+    events = [(event.name, _attributes(event.attributes)) for event in sent.events]
+    for one in sent.attributes:
+        if one.key == "events" and isinstance(held := opened(_value(one.value)), list):
+            events += [(str(event.get("event.name")), event) for event in held if isinstance(event, dict)]
+    details = next((said for name, said in events if name == DETAILS), {})
+    choices = [{key: opened(value) for key, value in said.items()} for name, said in events if name == CHOICE]
+    return details | ({CHOICE: choices} if choices else {})
+
+
+def _raised(sent: Sent) -> str:
+    raised = (_attributes(event.attributes) for event in sent.events if event.name == "exception")
+    return next((str(said["exception.message"]) for said in raised if said.get("exception.message")), "")
 
 
 def _value(value: AnyValue, depth: int = 0) -> Any:

@@ -189,7 +189,7 @@ def test_the_jobs_of_ci_run_every_quick_test_once_and_the_nightly_ones_every_slo
     assert "check" in targets
     assert folders("test") == {f"quick {name}" for name in SUITES}
     (nightly,) = load(ROOT / ".github" / "workflows" / "nightly.yml")["jobs"].values()
-    assert nightly["strategy"]["matrix"]["part"] == ["slow", "mutants", "faults"]
+    assert nightly["strategy"]["matrix"]["part"] == ["slow", "mutants", "faults", "sdk-recordings"]
     assert folders("slow") == {f"slow {name}" for name in SUITES}
 
 
