@@ -52,6 +52,14 @@ class Document(dict[str, Any]):
         self.exit_code, self.failure = exit_code, failure
 
 
+class Shown(Document):
+    """A document that stdout has in a form of its own, unless `--json` asks for it."""
+
+    def show(self) -> None:
+        """Writes to stdout."""
+        raise NotImplementedError
+
+
 class _Declared(NamedTuple):
     report: ShownReport | None
     flags: Sequence[str]
@@ -278,8 +286,10 @@ def command(
 
 
 def gone_options(function: Callable[..., Any]) -> Mapping[str, str]:
-    """What replaces each option that the command no longer has."""
-    return {**GONE, **_COMMANDS[function].gone}
+    """What replaces each option that the command no longer has, or never had where others have had it."""
+    own = inspect.signature(function).parameters
+    shared = {option: words for option, words in GONE.items() if option.removeprefix("--") not in own}
+    return {**shared, **_COMMANDS[function].gone}
 
 
 def callback(function: Callable[..., Any]) -> Callable[..., None]:
@@ -350,6 +360,8 @@ def _framed(function: Callable[..., Any], declared: _Declared, context: Context,
         write_all(context.reports, report, document)
     if context.as_json:
         print_json(document)
+    elif isinstance(answer, Shown):
+        answer.show()
     elif report is not None:
         from rampgate.report.console import show
 

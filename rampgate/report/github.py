@@ -29,7 +29,8 @@ def _reason(why: Reason, title: Mapping[str, str]) -> str:
         code = f"{why.code}: " if why.code else ""
         return annotation(why.level, title, f"{code}{why.words}{fix}")
     place = {"file": why.file, "line": str(why.line or ""), "col": str(why.column if why.line else "")}
-    properties = {name: text for name, text in place.items() if text not in ("", "0")} | {"title": why.code}
+    shown = {**place, "title": why.code}
+    properties = {name: text for name, text in shown.items() if text not in ("", "0")}
     return annotation(why.level, properties, f"{why.words}{fix}")
 
 

@@ -28,6 +28,15 @@ DEAREST: Final = 1e6
 """US dollars that an answer may say it cost."""
 
 
+Ready = Callable[[], Awaitable[Failed | None]]
+"""Makes a candidate ready for one case, or says why it can't be."""
+
+
+async def always_ready() -> Failed | None:
+    """A candidate that needs no preparation."""
+    return None
+
+
 class Left(Failed):
     """The candidate was not asked: the run has spent what it may."""
 
@@ -84,6 +93,9 @@ class Generator:
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     tracing: Tracing | None = None
+    ready: Ready = always_ready
+    waits: Sequence[float] = ()
+    """Seconds before each further try of one that failed and may pass."""
 
     async def kept(self, wanted: Sequence[Wanted]) -> list[Generated | None]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
@@ -113,6 +125,15 @@ class Generator:
         return found
 
     async def _asked(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
+        """The answer of the last try, and how long that took."""
+        for seconds in self.waits:
+            answer, latency = await self._tried(case)
+            if not (isinstance(answer, Failed) and answer.may_pass):
+                return answer, latency
+            await asyncio.sleep(seconds)
+        return await self._tried(case)
+
+    async def _tried(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
         """The answer, with what its spans tell of it, and how long it took without waiting for those."""
         if self.tracing is None:
             return await self._timed(case)
@@ -127,6 +148,8 @@ class Generator:
 
     async def _timed(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
         async with self.places:
+            if (refused := await self.ready()) is not None:
+                return refused, None
             began = self.clock()
             answer = await self.ask(case)
             latency = round((self.clock() - began) * 1000, 1)

@@ -1,12 +1,13 @@
 """Asks a candidate that is a command: one process a case, the case on its input, the answer on its output.
 
 The case is JSON, `{input, metadata}`. The answer is a JSON object with `output`, or a text. What it writes to its error
-output is told where it fails.
+output is told where it fails. Exit code 75, EX_TEMPFAIL of sysexits.h, says that the next try may have an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,8 +65,8 @@ async def _answered(started: Started, body: bytes) -> CandidateAnswer:
     said = reading.result()
     if len(said) > LONGEST_ANSWER:
         return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
-    if await started.code() != 0:
-        return Failed(f"the candidate failed: {await started.ending()}")
+    if (code := await started.code()) != 0:
+        return Failed(f"the candidate failed: {await started.ending()}", code == os.EX_TEMPFAIL)
     try:
         text = said.decode()
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalcore.gates.golden import Candidate
 from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
+from rampgate.suite.generation import Ready, always_ready
 from schemas.checks.suite import Candidate as CandidateSection
 from schemas.settings import in_the_clear
 
@@ -48,21 +49,22 @@ async def at_address(
 @asynccontextmanager
 async def asking_candidate(
     settings: Settings, told: CandidateSection, home: Path, values: Mapping[str, str], told_variables: Mapping[str, str]
-) -> AsyncIterator[Candidate]:
-    """Yields the candidate of a suite's file; its paths are from `home` on, `values` go with each case, and its
-    processes get `told_variables`. Raises Failure where it can't be asked as such."""
+) -> AsyncIterator[tuple[Candidate, Ready]]:
+    """Yields the candidate of a suite's file, and what makes it ready before it is timed; its paths are from `home` on,
+    `values` go with each case, and its processes get `told_variables`. Raises Failure where it can't be asked as
+    such."""
     folder, beside = home / told.folder, {"configuration": dict(values)}
     if told.url is not None:
         require_address("candidate.url", told.url, settings)
         async with at_address(settings, told.url, beside, told.at_once, float(told.seconds)) as candidate:
-            yield candidate
+            yield candidate, always_ready
         return
     try:
         made = _made(told, home, folder, beside, told_variables)
     except ValueError as error:
         raise Failure(f"candidate.environment: {error}") from error
     try:
-        yield made.answer
+        yield made.answer, getattr(made, "ready", always_ready)
     finally:
         await made.close()
 

@@ -68,11 +68,9 @@ class EntryPointCandidate:
             body = orjson.dumps(question(item, self.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
-        try:
-            runner = await self._alive() or await self._started()
-        except (_Lost, OSError) as error:
-            return Failed(f"the candidate does not start: {error}", isinstance(error, TimeoutError))
-        usable = False
+        if (refused := await self.ready()) is not None:
+            return refused
+        runner, usable = self._idle.pop(), False
         try:
             answer, usable = await self._asked(runner, body)
         finally:
@@ -81,6 +79,14 @@ class EntryPointCandidate:
             else:
                 await runner.stop()
         return answer
+
+    async def ready(self) -> Failed | None:
+        """Returns once a process waits for a case, so that no answer's time has the start of one; or why none does."""
+        try:
+            self._idle.append(await self._alive() or await self._started())
+        except (_Lost, OSError) as error:
+            return Failed(f"the candidate does not start: {error}", isinstance(error, TimeoutError))
+        return None
 
     async def _alive(self) -> _Runner | None:
         """A process that waits for a case; None where there is none. One that ended since its last case is dropped."""
@@ -144,7 +150,7 @@ class EntryPointCandidate:
         except _Lost as error:
             return Failed(f"the candidate failed: {error}"), False
         if "error" in said:
-            return Failed(f"the candidate failed: {said['error']}"), not said.get("last")
+            return Failed(f"the candidate failed: {said['error']}", bool(said.get("may_pass"))), not said.get("last")
         answer = said.get("answer")
         if isinstance(answer, str):
             return {"output": answer}, True

@@ -6,7 +6,7 @@ highest first, and so much JSON. What the candidate prints goes elsewhere and ca
 
 The first frame says what to run, `{entry: "module:function", folder, hidden: [package], memory}`; the answer is
 `{ready: true}` or `{error}`. Each other frame is one case, the function's one argument; the answer is `{answer}` or
-`{error}`, with `last` where the process takes no other case.
+`{error}`, with `last` where the process takes no other case, and `may_pass` where the next try may have an answer.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, BinaryIO
 
 LONGEST_ERROR = 4_000
+PASSING = ("RateLimitError", "TimeoutError", "APIConnectionError")
+"""How the errors of clients are named whose next call may be answered; none of them need be installed here."""
 
 
 class Hidden:
@@ -79,6 +81,15 @@ def told(error: BaseException) -> str:
     return "".join(lines)[-LONGEST_ERROR:]
 
 
+def may_pass(error: BaseException) -> bool:
+    """Says whether the next try may have an answer: after a timeout, a lost connection, or a service that answered 429
+    or 5xx, as errors of HTTP clients tell by `status_code`."""
+    status = getattr(error, "status_code", None)
+    passing = isinstance(status, int) and (status == 429 or 500 <= status < 600)
+    named = any(kind.__name__.endswith(PASSING) for kind in type(error).__mro__)
+    return passing or named or isinstance(error, (TimeoutError, ConnectionError))
+
+
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.set_inheritable(False)
@@ -105,7 +116,7 @@ def main() -> None:
             write_frame(stream, {"error": "MemoryError: the case needs more memory than it may have", "last": True})
             os._exit(1)
         except BaseException as error:
-            write_frame(stream, {"error": told(error)})
+            write_frame(stream, {"error": told(error), "may_pass": may_pass(error)})
 
 
 if __name__ == "__main__":

@@ -25,8 +25,10 @@ from rampgate.suite.generation import (
     Generated,
     Generator,
     Left,
+    Ready,
     Tracing,
     Wanted,
+    always_ready,
     dollars_of,
     key_of,
     trace_of,
@@ -50,7 +52,8 @@ WAITING_FOR_SPANS: Final = 256
 @dataclass(frozen=True)
 class Session:
     """The suite's cases, or those of the smoke set, each as often as the suite says. Samples `after` that number are
-    others than those of before, and judged by a call each. `comparing` are asked about pairs."""
+    others than those of before, and judged by a call each. `comparing` are asked about pairs. `waits`: seconds before
+    each further try of a command or a function that failed and may pass; one at an address has its own tries."""
 
     settings: Settings
     suite: Suite
@@ -59,6 +62,7 @@ class Session:
     store: SealedStore
     after: int = 0
     comparing: Sequence[PairJudge] = ()
+    waits: Sequence[float] = ()
 
     async def plan(self, baseline: Path | None = None) -> dict[str, Any]:
         """What a run will ask and cost, also about pairs with the baseline. Asks no one. Raises BadFile."""
@@ -145,9 +149,9 @@ class Session:
                 return
             async with _taking_spans(told) as tracing:
                 variables = tracing.environment if tracing is not None else {}
-                async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
+                async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as (ask, ready):
                     paid = _paid(ask, spend)
-                    generator = self._generator(paid, lambda generated: shown.advance(), tracing)
+                    generator = self._generator(paid, lambda generated: shown.advance(), tracing, ready)
 
                     async def asking(some: Sequence[Numbered]) -> list[Answering]:
                         wanted = [_wanted(case, sample) for case, sample in some]
@@ -180,8 +184,9 @@ class Session:
         return scorer_of(self.settings, self.store.kind("scores", LARGEST), words=True, each=self.after > 0)
 
     def _generator(
-        self, ask: Candidate, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
-    ) -> Generator:
+        self, ask: Candidate, told: Callable[[Generated], None] = lambda generated: None,
+        tracing: Tracing | None = None, ready: Ready = always_ready,
+    ) -> Generator:  # fmt: skip
         answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.
         at_once = self.suite.file.candidate.at_once
@@ -189,6 +194,7 @@ class Session:
         return Generator(
             self.suite.configuration, ask, answers, self._traces, told=told, room=room,
             places=asyncio.Semaphore(at_once), tracing=tracing,
+            ready=ready, waits=self.waits if self.suite.file.candidate.url is None else (),
         )  # fmt: skip
 
     @property
