@@ -15,6 +15,7 @@ from typer import Option
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
 from rampgate.report.model import Reason, Report, Section
+from schemas.counting import counted
 
 if TYPE_CHECKING:
     from evalcore.specs.conversion import Converted
@@ -42,7 +43,7 @@ def begun(told: Mapping[str, Any]) -> Report:
     reasons = [Reason("warning", words, "left-out") for words in told["left"]]
     if told["kept"]:
         reasons.append(Reason("warning", f"add {told['spec']} to `spec` in both matrices of {told['kept'][0]}", "kept"))
-    result = f"{told['spec']}: {told['queries']} queries, agent={told['agent']!r}"
+    result = f"{told['spec']}: {counted(told['queries'], 'query', 'queries')}, agent={told['agent']!r}"
     return Report("Spec", result, "warn" if reasons else "pass", [Section("Files", ("File", "What"), rows)], reasons)
 
 

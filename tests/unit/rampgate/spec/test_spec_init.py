@@ -239,3 +239,48 @@ def test_what_no_spec_can_be_made_of_is_refused_and_nothing_is_written(
         Path(name).write_text(content)
     assert words in refused("--agent", "desk", "--from", name)
     assert not Path("agentci_spec.yaml").exists()
+
+
+AGENT = """
+def answer(case):
+    return {"output": "WORD pip install it", "tool_calls": []}
+"""
+
+
+def test_the_workflows_own_commands_judge_a_branch_by_the_targets_queries_and_its_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command as it is written there, in bash: answers are made without a key, and judged without the code."""
+    (tmp_path / ".git").rmdir()
+    target, proposed = tmp_path / "target", tmp_path / "proposed"
+    for folder, word in ((target, "Run"), (proposed, "Never")):
+        (folder / ".git").mkdir(parents=True)
+        (folder / "agent.py").write_text(AGENT.replace("WORD", word))
+    monkeypatch.chdir(target)
+    begun("--agent", "desk", "--candidate", "agent:answer")
+    text = Path("agentci_spec.yaml").read_text()
+    (target / "agentci_spec.yaml").write_text(text.replace(r'regex_match: "\\w"', "expected_in_answer: [Run]"))
+    # The branch asserts less of the old query, and something of a new one.
+    (proposed / "agentci_spec.yaml").write_text(f"{text}- query: New?\n  correctness: {{expected_in_answer: [pip]}}\n")
+    monkeypatch.chdir(tmp_path)
+    jobs = load(target / ".github" / "workflows" / "agentci.yaml")["jobs"]
+    variables = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "SPEC": "agentci_spec.yaml",
+    }  # fmt: skip
+    codes: dict[str, int] = {}
+    for name in ("answer", "judge"):
+        for step in jobs[name]["steps"]:
+            if "rampgate s" in (run := step.get("run", "")):
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", run], env=variables, capture_output=True, text=True, check=False
+                )
+                codes[run.split("rampgate s")[1].split()[1]] = done.returncode
+                (tmp_path / "answers").mkdir(exist_ok=True)
+                if (tmp_path / "answers.jsonl").exists():
+                    (tmp_path / "answers.jsonl").rename(tmp_path / "answers" / "answers.jsonl")
+    assert codes == {"validate": 0, "run": 0, "test": 1}, done.stderr
+    found = json.loads((tmp_path / "agentci.json").read_text())
+    assert {one["query"]: one["correctness"]["status"] for one in found["results"]} == {
+        "What can you do?": "fail", "New?": "pass",
+    }  # fmt: skip
