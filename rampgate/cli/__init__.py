@@ -62,6 +62,7 @@ COMMANDS: Final = {
     "suite check": Entry("rampgate.suite.check.command:check", "How often would an unchanged candidate be blocked?"),
     "suite blame": Entry("rampgate.suite.blame:blame", "Name the changed part that makes cases fall."),
     "spec": Entry("", "An agent's spec: golden queries in three layers.", PULL_REQUESTS),
+    "spec init": Entry("rampgate.spec.init:init", "Write a first spec, and a workflow that tests it."),
     "spec validate": Entry("rampgate.spec.validate:validate", "Show every finding of a spec."),
     "spec test": Entry("rampgate.spec.test_command:spec_test", "Have the agent answer, and judge its answers."),
     "spec save": Entry("rampgate.spec.save:save", "Keep the last run's answers as a baseline."),

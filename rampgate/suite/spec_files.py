@@ -120,6 +120,11 @@ def reading_of(path: Path) -> SpecReading:
     return read_spec(str(path), content(path), fetch)
 
 
+def no_include(file: str, target: str) -> tuple[str, bytes]:
+    """Includes nothing."""
+    raise CantInclude("nothing is included here", "write it out")
+
+
 def suite_name(agent: str, path: Path) -> str:
     """Returns the name under which a spec's runs are stored: another one for each spec of a folder."""
     of = [agent] if path.stem == Path(NAME).stem else [agent, path.stem]

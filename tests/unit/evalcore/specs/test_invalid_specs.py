@@ -147,7 +147,7 @@ BAD = [
         "that RE2 takes"),
     Bad("json_schema: {type: object}", "json_schema: {type: thing}", "schema", f"{TEMPLATE}.json_schema",
         "must be a JSON Schema"),
-    Bad("json_schema: {type: object}", "json_schema: {$ref: 'http://x/y'}", "schema", f"{TEMPLATE}.json_schema.$ref",
+    Bad("json_schema: {type: object}", "json_schema: {$ref: 'http://x/y'}", "schema", f"{TEMPLATE}.json_schema",
         "nothing is fetched"),
     Bad("min_similarity: 0.5", "measure: cosine", "unknown-value", f"{TEMPLATE}.similar_to.measure", "token_f1"),
     # Rubrics.
