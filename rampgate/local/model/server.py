@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from rampgate.local.model import judging, scripted
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
-from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
+from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled, told_to_fail
 from rampgate.local.model.gullible import obeyed
-from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
+from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal
 
 log = logging.getLogger(__name__)
 MAX_BODY = 16 * 1024 * 1024
