@@ -14,19 +14,7 @@ from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.sources import at_source
 from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
-from evalcore.registry.files import (
-    ADJUDICATIONS,
-    AGREEMENT,
-    CANARIES,
-    COMPONENTS,
-    GATE_PATHS,
-    MANIFEST,
-    NOISE,
-    OVERRIDES,
-    RegistryFiles,
-    Tree,
-    assemble,
-)
+from evalcore.registry.files import AGREEMENT, BASE, COMPONENTS, MANIFEST, TOP, RegistryFiles, Tree, assemble
 from evalcore.yaml.findings import Finding, ValidationResult
 from evalcore.yaml.loader import Parsed, read_yaml
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
@@ -80,7 +68,7 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
     """Validates the manifest and its sources: the base, prompt components, verticals' extensions and selections. They
     are checked together with the rule files, whose own findings are left out."""
     others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
-    others |= {tree.shown(name) for name in (OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)}
+    others |= {tree.shown(name) for name in TOP if name not in (MANIFEST, BASE)}
     others |= {tree.shown(name) for name in {*tree.files, *tree.refused} if name.endswith(f"/{AGREEMENT}")}
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
@@ -184,12 +172,10 @@ def _with(files: RegistryFiles, kind: str, key: str, parsed: Parsed[Any]) -> Reg
             return replace(files, vertical_rules={**files.vertical_rules, (vertical, judge): parsed})
         case "manifest":
             return replace(files, manifest=parsed)
-        case "extension":
-            return replace(files, extensions={**files.extensions, key: parsed})
-        case "selection":
-            return replace(files, selections={**files.selections, key: parsed})
-        case "agreement":
-            return replace(files, agreements={**files.agreements, key: parsed})
         case "overrides":
             return replace(files, overrides=parsed)
+        case "extension" | "selection" | "agreement":
+            name = f"{kind}s"
+            fields: dict[str, Any] = {name: {**getattr(files, name), key: parsed}}
+            return replace(files, **fields)
     return None

@@ -33,7 +33,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from rampgate.local.services.launch import PR_SET_PDEATHSIG
 from rampgate.local.services.process import ChildProcess
 from tests.root import ROOT
 
@@ -47,6 +46,8 @@ IMPORTED = (
     "rampgate.suite.run", "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special",
     "uvloop",
 )  # fmt: skip
+PR_SET_PDEATHSIG = 1
+"""Linux's number of the request that the kernel kill a process with its parent."""
 SHARED = "TESTS_FORK_SERVER"
 """The environment's variable with the address of a whole test run's fork server."""
 LONGEST_REQUEST = 1 << 20

@@ -6,6 +6,9 @@ import math
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
 
 from agents.codec import TraceFacts
 from agents.keys import TURN
@@ -240,3 +243,24 @@ class MemoryTraces:
         for rid, wanted in trace_ids.items():
             found[rid].update({name: value for (trace, name), value in self.scores.held.items() if trace == wanted})
         return found
+
+
+class AuditSink:
+    """The audit's producer; `failing_after`: it takes so many records and no more."""
+
+    def __init__(self, failing_after: int | None = None) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.failing_after = failing_after
+
+    @property
+    def pages(self) -> list[dict[str, Any]]:
+        """The records of an export's pages."""
+        return [one for one in self.records if "page" in one["query"]]
+
+    async def send(self, messages: Any) -> None:
+        if len(self.records) == self.failing_after:
+            raise Unavailable("Kafka producer: gone")
+        self.records += [orjson.loads(value) for _, _, value, _ in messages]
+
+    async def close(self) -> None:
+        pass

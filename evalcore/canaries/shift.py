@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from evalcore.stats.multiple_tests import holm
+from evalcore.stats.retest import CONFIDENCE, rate_interval
 from schemas.checks.canaries import CanaryLimits
 
 ALPHA = 0.01
 """The chance that a check calls any judge moved of which no text moves more than its limits."""
-CONFIDENCE = 0.95
 RESAMPLES = 10_000
 MOST = 0.5
 """A question whose repetitions are N/A, or unscored, more often than this counts as such."""
@@ -76,14 +76,7 @@ class Moves:
 
     def interval(self) -> tuple[float, float] | None:
         """Returns the exact interval of the share (Clopper and Pearson); None where no item could move."""
-        from scipy import special
-
-        if not self.of:
-            return None
-        tail, stayed = (1 - CONFIDENCE) / 2, self.of - self.moved
-        low = float(special.betaincinv(self.moved, stayed + 1, tail)) if self.moved else 0.0
-        high = float(special.betaincinv(self.moved + 1, stayed, 1 - tail)) if stayed else 1.0
-        return low, high
+        return rate_interval(self.moved, self.of) if self.of else None
 
 
 @dataclass(frozen=True)

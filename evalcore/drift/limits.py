@@ -1,7 +1,7 @@
-"""Derives a judge's limit for KL divergence from its own scores while nothing changed: between runs or weeks. Pure.
+"""Derives a judge's limit for KL divergence from its own scores while nothing changed, between runs. Pure.
 
-The limit is the 99th percentile of the divergences between two runs, or weeks, that are drawn from what was seen, but
-not less than the largest that was seen: what runs differ in as wholes counts, too. Each draw takes both sides from the
+The limit is the 99th percentile of the divergences between two runs that are drawn from what was seen, but not less
+than the largest that was seen: what runs differ in as wholes counts, too. Each draw takes both sides from the
 same answers. Drawing a pair's sides each from its own would add the pair's chance difference to that of the draw: with
 20 bins such a limit would be twice too wide, and miss what it is for.
 """
@@ -51,7 +51,8 @@ def between_runs(runs: Sequence[Scores], scale: Scale, seed: int) -> float | Non
         drawn = generator.multinomial(items, counts / counts.sum(), size=size)
         found.append(divergences(*(_in_bins(drawn, side, scale.bins) for side in cells)))
     seen = [divergence(*(np.bincount(side, minlength=scale.bins) for side in pair)) for pair in pairs]
-    return _limit(np.concatenate(found), seen)
+    # The lowest divergence that `SHARE` of those drawn are at or below, or the largest seen.
+    return max(float(np.quantile(np.concatenate(found), SHARE, method="inverted_cdf")), *seen)
 
 
 def _in_bins(drawn: NDArray[np.int64], places: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
@@ -59,24 +60,3 @@ def _in_bins(drawn: NDArray[np.int64], places: NDArray[np.int64], bins: int) -> 
     counted = np.zeros((len(drawn), bins), dtype=np.int64)
     np.add.at(counted.T, places, drawn.T)
     return counted
-
-
-def between_weeks(weeks: Sequence[Scores], scale: Scale, seed: int) -> float | None:
-    """Returns the limit from weeks of production scores, whose items are others each week; None with fewer than two."""
-    counted = [scale.counts(week) for week in weeks if week.size]
-    pairs = list(permutations(counted, 2))
-    if not pairs:
-        return None
-    generator = np.random.default_rng(seed)
-    both = np.sum(counted, axis=0) / np.sum(counted)
-    draws = -(-DRAWS // len(pairs))
-    drawn = [
-        divergences(*(generator.multinomial(side.sum(), both, size=draws).astype(np.float64) for side in pair))
-        for pair in pairs
-    ]
-    return _limit(np.concatenate(drawn), [divergence(*pair) for pair in pairs])
-
-
-def _limit(drawn: NDArray[np.float64], seen: Sequence[float]) -> float:
-    """The lowest divergence that `SHARE` of those drawn are at or below, or the largest seen."""
-    return max(float(np.quantile(drawn, SHARE, method="inverted_cdf")), *seen)

@@ -12,7 +12,7 @@ from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.lint.limits import named
 from evalcore.lint.names import is_unread
 from evalcore.registry.files import RegistryFiles
-from evalcore.registry.judge import judge_version
+from evalcore.registry.judge import version_in
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath
 from evalcore.yaml.suggestions import near_miss
@@ -149,7 +149,7 @@ def noise_is_of_a_judges_version(files: RegistryFiles, find: Find) -> Iterator[F
             if not is_unread(files, judge):
                 message = f"there is no judge {one.judge!r}{near_miss(judge, files.rules)}"
                 yield find(files.noise, (*path, "judge"), message, "remove the entry")
-        elif one.judge_version != (version := judge_version(judge, rule.model)):
+        elif one.judge_version != (version := version_in(files, judge)):
             message = f"{judge} is now of version {version}, and nothing is known of its noise"
             fix = f"measure it: rampgate check noise --judge {judge} --write"
             yield find(files.noise, (*path, "judge_version"), message, fix)

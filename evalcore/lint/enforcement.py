@@ -11,7 +11,7 @@ from evalcore.lint.names import is_unread
 from evalcore.registry.enforcement import BLOCK, DEFAULTS, WARN, permits
 from evalcore.registry.files import AnyRule, RegistryFiles
 from evalcore.registry.gate_paths import fits, triggered
-from evalcore.registry.judge import judge_version
+from evalcore.registry.judge import version_in
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import day_until, near_miss
@@ -161,7 +161,7 @@ def adjudication_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         rule = files.rules.get(judge)
         if rule is None or entry.expires < files.today:
             continue
-        if entry.judge_version != (version := judge_version(judge, rule.model)):
+        if entry.judge_version != (version := version_in(files, judge)):
             message = f"{judge} is now of version {version}, which nobody has looked at"
             yield find(
                 parsed, (*path, "judge_version"), message, "see what it says now, and adjudicate that, or remove it"

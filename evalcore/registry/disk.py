@@ -8,31 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from evalcore.registry.files import (
-    ADJUDICATIONS,
-    AGREEMENT,
-    BASE,
-    CANARIES,
-    COMPONENTS,
-    EXTENSION,
-    GATE_PATHS,
-    MANIFEST,
-    NOISE,
-    OVERRIDES,
-    SELECTION,
-    VERTICALS,
-    Tree,
-)
+from evalcore.registry.files import COMPONENTS, MANIFEST, OF_A_VERTICAL, SPECS, TOP, VERTICALS, Tree
 from evalcore.yaml.loader import MAX_BYTES
 
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
 
 _LIKE_YAML = {".yaml", ".yml", ".json"}
-_AT_THE_TOP = {
-    name.replace("-", "_").removesuffix(".yaml")
-    for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
-}
-_OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION, AGREEMENT)}
+_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in TOP}
+_OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in OF_A_VERTICAL}
 
 
 def read_tree(root: Path) -> Tree:
@@ -84,6 +67,7 @@ def _names(root: Path) -> Iterator[str]:
     yield from (name for name in _listed(root) if _stem(name) in _AT_THE_TOP)
     yield from (f"verticals/{name}" for name in _listed(root / "verticals"))
     yield from (f"rules/{name}" for name in _listed(root / "rules", depth=4))
+    yield from (f"{SPECS}/{name}" for name in _listed(root / SPECS, depth=4))
     beside = Path(os.path.normpath(root / VERTICALS))
     for vertical in _folders(beside):
         for name in _listed(beside / vertical / "eval"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -21,7 +21,16 @@ from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
 from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
-from schemas.judges import Classification, Noise, NoiseFile, RuleFile, Thresholds, VerticalRuleFile, judge_id
+from schemas.judges import (
+    Classification,
+    Noise,
+    NoiseFile,
+    RuleFile,
+    ScoreType,
+    Thresholds,
+    VerticalRuleFile,
+    judge_id,
+)
 from schemas.manifests import (
     Adjudication,
     AdjudicationsFile,
@@ -34,6 +43,7 @@ from schemas.manifests import (
     ManifestFile,
     OverridesFile,
 )
+from schemas.specs import AgentSpec
 from schemas.verticals import TraceLayout, Vertical
 
 MANIFEST: Final = "evaluation_manifest.yaml"
@@ -49,8 +59,26 @@ AGREEMENT: Final = "agreement.yaml"
 REFERENCE_SET: Final = "reference-set.jsonl"
 COMPONENTS: Final = "../prompts/components"
 VERTICALS: Final = "../specs/verticals"
+SPECS: Final = "agent-specs"
+OF_SPEC: Final = "spec:"
+"""What a rule's model begins with that is a spec."""
 CLAUSE: Final = "PC5 FR-9"
-ModelT = TypeVar("ModelT", bound=BaseModel)
+TOP: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
+    MANIFEST: ("manifest", ManifestFile),
+    BASE: ("base", ManifestBase),
+    OVERRIDES: ("overrides", OverridesFile),
+    GATE_PATHS: ("gate_paths", GatePathsFile),
+    NOISE: ("noise", NoiseFile),
+    ADJUDICATIONS: ("adjudications", AdjudicationsFile),
+    CANARIES: ("canaries", CanaryFile),
+}
+"""Each file at the registry's top: its kind, which names its field of `RegistryFiles`, and its model."""
+OF_A_VERTICAL: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
+    EXTENSION: ("extension", ManifestExtension),
+    SELECTION: ("selection", JudgeSelection),
+    AGREEMENT: ("agreement", AgreementFile),
+}
+"""Each file in a vertical's folder `eval`: its kind, whose plural names its field, and its model."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,14 @@ class Tree:
 
     def with_file(self, name: str, content: bytes) -> Tree:
         return replace(self, files={**self.files, name: content})
+
+
+@dataclass(frozen=True)
+class RuleSpec:
+    """The agent's spec that a rule judges by, and the hash of all that it says."""
+
+    spec: AgentSpec
+    hash: str
 
 
 AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
@@ -109,6 +145,8 @@ class RegistryFiles:
     """The registration files of `verticals`."""
     components: frozenset[str] | None = None
     """The ids of the prompt components, in the one spelling of judges' ids; None where nobody looked for them."""
+    specs: Mapping[str, RuleSpec] = field(default_factory=dict)
+    """By judge, the spec that its rule names."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """The readable fields of files in `unread`. They decide nothing; they only give more findings."""
@@ -185,11 +223,11 @@ def finding(
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns all files that fit their models, and the findings about the others. A file that does not fit is
     in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
-    `vertical/judge`), manifest, base, extension, selection, agreement, overrides, adjudications, noise, gate_paths,
-    canaries and vertical."""
+    `vertical/judge`), vertical, and those of `TOP` and `OF_A_VERTICAL`."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
+    assembling.take_specs()
     return assembling.files(today), sorted(set(assembling.findings))
 
 
@@ -203,26 +241,22 @@ class _Assembling:
     partial: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     unread: set[tuple[str, str]] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
+    specs: dict[str, RuleSpec] = field(default_factory=dict)
 
     def files(self, today: date) -> RegistryFiles:
-        found = self.found
+        top: dict[str, Any] = {kind: self.found.get((kind, "")) for kind, _ in TOP.values()}
+        of_verticals: dict[str, Any] = {f"{kind}s": self.of(kind) for kind, _ in OF_A_VERTICAL.values()}
+        registrations = self.of("vertical")
         return RegistryFiles(
             today=today,
-            rules={key: parsed for (kind, key), parsed in found.items() if kind == "rule"},
-            vertical_rules={_pair(key): parsed for (kind, key), parsed in found.items() if kind == "vertical_rule"},
-            base=found.get(("base", "")),
-            manifest=found.get(("manifest", "")),
-            extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
-            selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
-            agreements={key: parsed for (kind, key), parsed in found.items() if kind == "agreement"},
+            rules=self.of("rule"),
+            vertical_rules={_pair(key): parsed for key, parsed in self.of("vertical_rule").items()},
+            **top,
+            **of_verticals,
             rounds=self.tree.rounds,
-            overrides=found.get(("overrides", "")),
-            noise=found.get(("noise", "")),
-            adjudications=found.get(("adjudications", "")),
-            gate_paths=found.get(("gate_paths", "")),
-            canaries=found.get(("canaries", "")),
-            verticals=frozenset(key for kind, key in found if kind == "vertical"),
-            registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
+            verticals=frozenset(registrations),
+            registrations=registrations,
+            specs=self.specs,
             unread=frozenset(self.unread),
             partial=self.partial,
         )
@@ -232,6 +266,8 @@ class _Assembling:
             return
         path = PurePosixPath(name)
         match path.parts:
+            case (folder, *_) if folder == SPECS:
+                return  # read where a rule names it
             case ("rules", file) if file.endswith(".yaml"):
                 self.read("rule", judge_id(path.stem), RuleFile, name)
             case ("rules", vertical, file) if file.endswith(".yaml"):
@@ -239,33 +275,56 @@ class _Assembling:
             case ("verticals", file) if file.endswith(".yaml"):
                 self.read("vertical", path.stem, Vertical, name)
                 self.same(("vertical", path.stem), name, "name", path.stem, "the file's name")
-            case (file,) if file == MANIFEST:
-                self.read("manifest", "", ManifestFile, name)
-            case (file,) if file == BASE:
-                self.read("base", "", ManifestBase, name)
-            case (file,) if file == OVERRIDES:
-                self.read("overrides", "", OverridesFile, name)
-            case (file,) if file == ADJUDICATIONS:
-                self.read("adjudications", "", AdjudicationsFile, name)
-            case (file,) if file == NOISE:
-                self.read("noise", "", NoiseFile, name)
-            case (file,) if file == GATE_PATHS:
-                self.read("gate_paths", "", GatePathsFile, name)
-            case (file,) if file == CANARIES:
-                self.read("canaries", "", CanaryFile, name)
-            case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
-                self.read("extension", vertical, ManifestExtension, name)
-                self.same(("extension", vertical), name, "vertical", vertical, "the folder's name")
-            case (*_, vertical, "eval", file) if file == SELECTION and name.startswith(VERTICALS):
-                self.read("selection", vertical, JudgeSelection, name)
-                self.same(("selection", vertical), name, "vertical", vertical, "the folder's name")
-            case (*_, vertical, "eval", file) if file == AGREEMENT and name.startswith(VERTICALS):
-                self.read("agreement", vertical, AgreementFile, name)
-                self.same(("agreement", vertical), name, "vertical", vertical, "the folder's name")
+            case (file,) if file in TOP:
+                kind, model = TOP[file]
+                self.read(kind, "", model, name)
+            case (*_, vertical, "eval", file) if file in OF_A_VERTICAL and name.startswith(VERTICALS):
+                kind, model = OF_A_VERTICAL[file]
+                self.read(kind, vertical, model, name)
+                self.same((kind, vertical), name, "vertical", vertical, "the folder's name")
             case _:
                 self.misplaced(name)
 
-    def read(self, kind: str, key: str, model: type[ModelT], name: str) -> None:
+    def of(self, kind: str) -> dict[str, Parsed[Any]]:
+        return {key: parsed for (found, key), parsed in self.found.items() if found == kind}
+
+    def take_specs(self) -> None:
+        """Read the specs that rules name; a rule without its spec is unread."""
+        for (kind, judge), parsed in list(self.found.items()):
+            if kind == "rule" and parsed.model.model.startswith(OF_SPEC):
+                found = self.spec_of(parsed)
+                if found is not None:
+                    self.specs[judge] = found
+                else:
+                    self.unread.add((kind, judge))
+                    self.partial[kind, judge] = self.found.pop((kind, judge))
+
+    def spec_of(self, parsed: Parsed[RuleFile]) -> RuleSpec | None:
+        import evalcore.specs.live  # noqa: F401  (which says how such a rule evaluates)
+        from evalcore.specs.merging import CantInclude
+        from evalcore.specs.reading import read_spec, spec_hash
+
+        def fetch(file: str, target: str) -> tuple[str, bytes]:
+            included = PurePosixPath(os.path.normpath(PurePosixPath(file).parent / target)).as_posix()
+            if not included.startswith(f"{SPECS}/") or included not in self.tree.files:
+                raise CantInclude(f"there is no file {included} in the registry", f"put it into {SPECS}/")
+            return included, self.tree.files[included]
+
+        rule, named = parsed.model, parsed.model.model.removeprefix(OF_SPEC)
+        name = f"{SPECS}/{named}"
+        if name not in self.tree.files:
+            message = f"must name a file in {SPECS}/, got {named!r}: there is none"
+            self.findings.append(finding("no-spec", CLAUSE, parsed, ("model",), message, f"write {SPECS}/{named}"))
+            return None
+        if rule.score_type is not ScoreType.BOOLEAN:
+            message = f"must be BOOLEAN for a spec, got {rule.score_type}: it holds, or it does not"
+            self.findings.append(finding("spec-score", CLAUSE, parsed, ("score_type",), message, "write BOOLEAN"))
+            return None
+        reading = read_spec(name, self.tree.files[name], fetch)
+        self.findings += [replace(one, file=self.tree.shown(one.file)) for one in reading.findings]
+        return None if reading.spec is None else RuleSpec(reading.spec, spec_hash(reading.spec))
+
+    def read(self, kind: str, key: str, model: type[BaseModel], name: str) -> None:
         shown = self.tree.shown(name)
         other = self.names.setdefault((kind, key), shown)
         if name in self.tree.refused:
@@ -307,8 +366,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            ours = (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
-            for known in (*ours, EXTENSION, SELECTION, AGREEMENT):
+            for known in (*TOP, *OF_A_VERTICAL):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evalcore.registry import enforcement, thresholds
-from evalcore.registry.files import RegistryFiles
+from evalcore.registry.files import RegistryFiles, RuleSpec
 from schemas.judges import (
     BaselineSource,
     Calibration,
@@ -30,6 +30,7 @@ from schemas.judges import (
     score_range,
 )
 from schemas.manifests import Adjudication
+from schemas.specs import AgentSpec
 from schemas.verdicts import JudgeStanding
 from schemas.verticals import TraceLayout
 
@@ -92,6 +93,8 @@ class Judge:
     layouts: Mapping[str, TraceLayout] = field(default_factory=dict)
     """How traces are laid out, by the vertical that they name, of those that state it. No part of `version`: the judge
     asks the same, of the same texts."""
+    spec: AgentSpec | None = None
+    """The agent's spec that it judges by, where its rule's model is `spec:FILE`."""
     beside: tuple[Provenance, ...] = ()
     """Where thresholds come from that a vertical's file leaves to the central one, then the floor: the judge's own
     provenance is that of its first threshold."""
@@ -133,9 +136,14 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def judge_version(name: str, rule: RuleFile) -> str:
+def version_in(files: RegistryFiles, name: str) -> str:
+    """Returns the version of a judge of the registry."""
+    return judge_version(name, files.rules[name].model, files.specs.get(name))
+
+
+def judge_version(name: str, rule: RuleFile, spec: RuleSpec | None = None) -> str:
     """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration, nor of
-    how a zero is written."""
+    how a zero is written. `spec`: the one that the rule judges by."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
     for newer in (
         "confirmation",
@@ -145,7 +153,9 @@ def judge_version(name: str, rule: RuleFile) -> str:
             content.pop(newer, None)
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
-    own = {"temperature": float(rule.temperature) + 0.0, "score_range": score_range(rule), "id": name}
+    own: dict[str, Any] = {"temperature": float(rule.temperature) + 0.0, "score_range": score_range(rule), "id": name}
+    if spec is not None:
+        own["spec"] = spec.hash
     return digest({**content, **own, "message_form": MESSAGE_FORM})
 
 
@@ -192,13 +202,14 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         calibration_ref=provenance.calibration_ref,
         calibration=provenance.calibration,
         recalibration_due=provenance.recalibration_due,
-        version=(decides := version or judge_version(name, rule)),
+        version=(decides := version or version_in(files, name)),
         dimensions=MappingProxyType(_dimensions(files, name, rule, resolved, floor)),
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
         drift=own.drift if own and own.drift else rule.drift,
         beside=tuple(beside),
         layouts=files.layouts,
+        spec=files.specs[name].spec if name in files.specs else None,
     )
 
 

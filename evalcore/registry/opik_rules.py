@@ -280,6 +280,9 @@ def plan(
         if only is not None and judge.id not in only:
             continue
         here = ours.pop(judge.id, None)
+        if judge.spec is not None:
+            left.append(LeftAlone(judge.rule.name, "it judges by a spec, which Opik can't", judge.id))
+            continue
         wanted = desired(judge, vertical, live)
         if len(wanted.name) > LONGEST_NAME:
             why = f"its name has {len(wanted.name)} characters, and Opik takes {LONGEST_NAME}; shorten it"

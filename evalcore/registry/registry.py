@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from evalcore.registry.enforcement import permits
 from evalcore.registry.files import RegistryFiles
-from evalcore.registry.judge import Judge, Limits, digest, judge_version, view
+from evalcore.registry.judge import Judge, Limits, digest, version_in, view
 from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.yaml.suggestions import UnknownArchetype, UnknownCategory, UnknownJudge
 from schemas.checks.canaries import CanaryFile
@@ -161,7 +161,7 @@ def build(files: RegistryFiles) -> Registry:
     own = manifest.categories if manifest else {}
     verticals = _verticals(files, own)
     seen: list[Seen] = [None, *sorted(verticals)]
-    versions = {name: judge_version(name, rule.model) for name, rule in sorted(files.rules.items())}
+    versions = {name: version_in(files, name) for name in sorted(files.rules)}
     judges = {(name, vertical): view(files, name, vertical, versions[name]) for vertical in seen for name in versions}
     everywhere = manifest.global_metrics.judges if manifest else []
     composites = manifest.composites if manifest else {}
@@ -202,6 +202,7 @@ def config_hash(files: RegistryFiles) -> str:
             "verticals": sorted(files.verticals),
             **({"traces": {name: one.model_dump() for name, one in files.layouts.items()}} if files.layouts else {}),
             **({"adjudications": held} if (held := _held(files)) else {}),
+            **({"specs": {name: one.hash for name, one in files.specs.items()}} if files.specs else {}),
             **({"noise": files.noise.model.model_dump(mode="json")} if files.noise else {}),
             "datasets": {name or "": one.model_dump(mode="json") for name, one in _datasets(files).items()},
         }

@@ -22,7 +22,6 @@ from schemas.foreign_words import foreign_words
 from schemas.settings import read_secret
 
 KEY = "RAMPGATE_MODEL_KEY"
-FILE = f"{KEY}_FILE"
 PATH = "/chat/completions"
 PRICE = "x-litellm-response-cost"
 _OPTIONAL: Mapping[str, Sequence[str]] = {
@@ -33,15 +32,19 @@ log = logging.getLogger(__name__)
 
 
 def model_key() -> str | None:
-    """Returns the key of RAMPGATE_MODEL_KEY, else the one in the file, as the settings do. Raises ValueError, without a
-    word of the file's text, where the file holds no key: every call would then be refused for no visible reason."""
-    key, file = os.environ.get(KEY), os.environ.get(FILE)
+    return secret_of(KEY)
+
+
+def secret_of(setting: str) -> str | None:
+    """Returns the setting's secret, else the one in its file, as the settings do. Raises ValueError, without a word of
+    the file's text, where the file holds none: every call would then be refused for no visible reason."""
+    key, file = os.environ.get(setting), os.environ.get(f"{setting}_FILE")
     if key or not file:
         return key
     try:
         return read_secret(Path(file))
     except ValueError as error:
-        raise ValueError(f"{FILE}: {error}") from error
+        raise ValueError(f"{setting}_FILE: {error}") from error
 
 
 class Response(Protocol):

@@ -40,7 +40,7 @@ def retest(answers: Sequence[Sequence[float]], boolean: bool) -> Retest | None:
     flips = math.fsum(_differing(item) for item in told) / len(told)
     variance, freedom = _within(told)
     found = Retest(
-        len(told), sum(map(len, told)), flips, rate_interval(flips, len(told)),
+        len(told), sum(map(len, told)), flips, rate_interval(flips * len(told), len(told)),
         math.sqrt(variance), _deviation_interval(variance, freedom),
     )  # fmt: skip
     if not boolean:
@@ -55,18 +55,18 @@ def retest(answers: Sequence[Sequence[float]], boolean: bool) -> Retest | None:
         **{
             **vars(found),
             "false_alarms": alarms,
-            "false_alarms_ci95": rate_interval(alarms, effective) if alarms is not None else None,
+            "false_alarms_ci95": rate_interval(alarms * effective, effective) if alarms is not None else None,
             "misses": _rate(failing),
             "correlation": correlation,
         }
     )
 
 
-def rate_interval(rate: float, n: float) -> Interval:
+def rate_interval(hits: float, n: float) -> Interval:
     """Returns Clopper and Pearson's interval for a rate, which also takes an effective number of answers."""
     from scipy import special
 
-    hits, tail = rate * n, (1 - CONFIDENCE) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = float(special.betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0
     high = float(special.betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
     return low, high

@@ -114,12 +114,12 @@ class Drawn:
 
         rng = np.random.default_rng(seed)
         self._case, self._first, self._again = rng.standard_normal((3, DRAWS))
-        self._ranks = rng.standard_normal((2, DRAWS))
-        self._spreads: dict[int, tuple[Numbers, Numbers]] = {}
+        self._ranks = rng.standard_normal(DRAWS)
+        self._spreads: dict[int, Numbers] = {}
 
     def plain(self, errors: Errors) -> Numbers:
         """The drop from which on each draw trips a slice: by more than two of its own standard errors."""
-        spread, _ = self._spread(errors.units)
+        spread = self._spread(errors.units)
         return self._seen(errors, self._first) + 2 * _error(errors) * spread * math.sqrt(1 - 1 / errors.units)
 
     def confirmed(self, errors: Errors, fresh: Errors) -> Numbers:
@@ -144,7 +144,7 @@ class Drawn:
         """The drop from which on each draw is worse at the headline's p."""
         from scipy import special
 
-        spread, _ = self._spread(errors.units)
+        spread = self._spread(errors.units)
         sure = float(special.stdtrit(errors.units - 1, 1 - SURE / 2))
         return self._seen(errors, self._first) + sure * _error(errors) * spread
 
@@ -153,15 +153,14 @@ class Drawn:
         out: Numbers = math.sqrt(errors.cases) * self._case + math.sqrt(errors.samples) * samples
         return out
 
-    def _spread(self, units: int) -> tuple[Numbers, Numbers]:
-        """What estimated standard errors are of the true one, in the first samples and in the fresh ones: roots of
-        chi-square by Wilson and Hilferty, which many sizes can afford."""
+    def _spread(self, units: int) -> Numbers:
+        """What estimated standard errors are of the true one: roots of chi-square by Wilson and Hilferty, which many
+        sizes can afford."""
         import numpy as np
 
         if units not in self._spreads:
             off = 2 / (9 * (units - 1))
-            one, other = np.maximum(1 - off + math.sqrt(off) * self._ranks, 0.0) ** 1.5
-            self._spreads[units] = (one, other)
+            self._spreads[units] = np.maximum(1 - off + math.sqrt(off) * self._ranks, 0.0) ** 1.5
         return self._spreads[units]
 
 

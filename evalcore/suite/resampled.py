@@ -74,7 +74,7 @@ class Rate:
 
     @property
     def ci95(self) -> tuple[float, float]:
-        return rate_interval(self.ratio, self.of) if self.of else (0.0, 1.0)
+        return rate_interval(self.found, self.of) if self.of else (0.0, 1.0)
 
 
 @dataclass(frozen=True)

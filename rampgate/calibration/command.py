@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +11,11 @@ from typer import Argument, Option
 
 from rampgate.calibration.shown import limits_report, round_report
 from rampgate.command import Context, Document, command
-from rampgate.console import Failure
+from rampgate.console import Failure, plain
 from schemas.terms import BaselineSource
 
+ALL = "*"
+"""In `--acceptable`: all judges that have no cut of their own."""
 METRIC = "eval_recalibration_cycle_duration_seconds"
 FileArgument = Annotated[Path, Argument(help="JSON Lines: judge_id, item_id, score")]
 OwnOption = Annotated[str | None, Option("--vertical", help="whose limits; never below the platform's")]
@@ -65,8 +69,6 @@ def jade(
 
     Example: rampgate calibrate jade --vertical receipts --ticket PLT-700 --acceptable 4 --sheet to-score.csv
     """
-    from rampgate.limits.cuts import cuts_of, one_cut
-
     cuts = cuts_of(acceptable or ())
     if file is None:
         from rampgate.calibration.cycle import calibrate_vertical
@@ -126,3 +128,27 @@ def seed(
     from rampgate.limits.calibration import Options, calibrate
 
     return calibrate(Options(BaselineSource.PROVISIONAL_SEED, file, None, None, context, vertical, write, ticket))
+
+
+def cuts_of(words: Sequence[str]) -> dict[str, float]:
+    """Returns the cut of each judge that is named; of all others it is that of `*`. Raises Failure."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        try:
+            cut = float(number) if number.isascii() else math.nan
+        except ValueError:
+            cut = math.nan
+        if not math.isfinite(cut):
+            raise Failure(f"--acceptable: {plain(word, 80)!r} is no score; give a number, or JUDGE=NUMBER")
+        if (name or ALL) in found:
+            raise Failure(f"--acceptable: {plain(name or 'all judges', 80)} has two")
+        found[name or ALL] = cut
+    return found
+
+
+def one_cut(cuts: Mapping[str, float]) -> float:
+    """Returns the one cut of a file of scores. Raises Failure."""
+    if {*cuts} != {ALL}:
+        raise Failure("--acceptable: give one number, the lowest score of people's that is acceptable")
+    return cuts[ALL]

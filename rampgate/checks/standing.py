@@ -26,17 +26,33 @@ TOPIC = "topic"
 
 @dataclass(frozen=True)
 class Standings:
-    """Where records of judges' standing are kept: a file, or without one the topic `judge-standing`."""
+    """Where records of judges' standing are kept: a file, or without one the topic `judge-standing`. `added`: a check
+    adds to them, and a file may be missing yet."""
 
     settings: Settings
     file: Path | None = None
+    added: bool = True
 
     @cached_property
     def known(self) -> Suspensions:
-        """All that is there. Raises BadFile, and Failure where the topic can't be read."""
+        """All that is there. Raises BadFile, which names file and line, and Failure where the topic can't be read."""
         if self.file is None:
-            return known_by_topic(self.settings)
-        return known_by_file(self.file) if self.file.exists() else Suspensions()
+            return self._published()
+        known = Suspensions()
+        for _, record in read(self.file, StandingRecord) if self.file.exists() or not self.added else ():
+            known.add(record)
+        return known
+
+    def _published(self) -> Suspensions:
+        from rampgate.wiring import make_access
+        from streams.gates.judge_standing import JudgeStandings
+
+        topic = Topics(self.settings.topic_prefix)["judge-standing"]
+        standings = partial(JudgeStandings, make_access(self.settings), topic)
+        try:
+            return run(lambda: standings(WallClock()).read_once()).known
+        except Unavailable as error:
+            raise Failure(f"{'the results are not published' if self.added else '--standing'}: {error}") from error
 
     def add(self, records: Sequence[StandingRecord]) -> None:
         """Add records. Raises Failure."""
@@ -55,42 +71,8 @@ def standings(context: Context, *, publish: bool) -> list[Standings]:
 def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge], today: date) -> dict[str, str]:
     """Why judges are suspended, by id: as the topic says where `standing` is TOPIC, else the file of that name. Raises
     BadFile, and Failure where the topic can't be read: no gate passes by a judge of which that is not known."""
-    if standing != TOPIC:
-        return suspended_by_file(Path(standing), judges, today)
-    return _suspended(_known(settings, "--standing"), judges, today)
-
-
-def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[str, str]:
-    """Why judges are suspended, by id, as the records of a file say. Raises BadFile, which names file and line."""
-    return _suspended(known_by_file(path), judges, today)
-
-
-def _suspended(known: Suspensions, judges: Iterable[Judge], today: date) -> dict[str, str]:
-    return {judge.id: why for judge in judges if (why := known.why(judge.id, judge.version, today))}
-
-
-def known_by_file(path: Path) -> Suspensions:
-    """All that the records of a file say. Raises BadFile, which names file and line."""
-    known = Suspensions()
-    for _, record in read(path, StandingRecord):
-        known.add(record)
-    return known
-
-
-def known_by_topic(settings: Settings) -> Suspensions:
-    """All that the topic of judges' standing has. Raises Failure where it can't be read."""
-    return _known(settings, "the results are not published")
-
-
-def _known(settings: Settings, what: str) -> Suspensions:
-    from rampgate.wiring import make_access
-    from streams.gates.judge_standing import JudgeStandings
-
-    standings = partial(JudgeStandings, make_access(settings), Topics(settings.topic_prefix)["judge-standing"])
-    try:
-        return run(lambda: standings(WallClock()).read_once()).known
-    except Unavailable as error:
-        raise Failure(f"{what}: {error}") from error
+    kept = Standings(settings, None if standing == TOPIC else Path(standing), added=False)
+    return {judge.id: why for judge in judges if (why := kept.known.why(judge.id, judge.version, today))}
 
 
 def publish(settings: Settings, records: Sequence[StandingRecord]) -> None:

@@ -16,6 +16,7 @@ from rampgate.report.model import Cell, Report, Section
 from schemas.counting import counted
 
 if TYPE_CHECKING:
+    from evalcore.registry.files import Tree
     from evalcore.yaml.findings import Finding
 
 YAML = (".yaml", ".yml")
@@ -43,7 +44,6 @@ def validate(
     """
     from evalcore.validation import validate_tree
     from evalcore.yaml.findings import ValidationResult
-    from rampgate.limits.rounds import with_rounds
 
     if missing := [str(path) for path in paths or () if not path.exists()]:
         raise Failure(f"{', '.join(missing)}: no such file or folder")
@@ -86,10 +86,27 @@ def _of_path(path: Path, context: Context) -> list[Finding]:
     return list(validate_rule_file(path).findings)
 
 
+def with_rounds(tree: Tree) -> Tree:
+    """Returns the tree with the categories that have had a round of annotation, by the reference set of each vertical
+    that has thresholds of agreement (PF-9 FR-14). Raises Failure for a set that can't be read or was changed otherwise
+    than at its end."""
+    from dataclasses import replace
+
+    from evalcore.registry.files import AGREEMENT, REFERENCE_SET
+    from rampgate.checks.agreement import read_reference
+
+    found = {}
+    for name in tree.files:
+        folder = Path(name).parent
+        if name.endswith(f"/eval/{AGREEMENT}"):
+            entries = read_reference(Path(os.path.normpath(tree.root / folder / REFERENCE_SET)))
+            found[folder.parent.name] = frozenset(str(entry["category"]) for entry in entries)
+    return replace(tree, rounds=found)
+
+
 def _below(registry: Path, path: Path, context: Context) -> list[Finding]:
     """The findings of a registry in one of its files, or in the files of one of its folders."""
     from evalcore.validation import validate_tree
-    from rampgate.limits.rounds import with_rounds
 
     findings = validate_tree(with_rounds(read_tree(registry)), context.today).findings
     if path.resolve() == registry.resolve():

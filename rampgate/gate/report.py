@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rampgate.report.drawing import Spread
+from rampgate.report.findings import reason_of
 from rampgate.report.model import Cell, Reason, Report, Section, Value
 from schemas.counting import counted
 from schemas.dead_letters import clean
@@ -226,13 +227,7 @@ def plan_report(told: Told) -> Report:
 
 def proposal_report(told: Told) -> Report:
     rows = [[name, ", ".join(told[name]) or "none"] for name in ("taken", "new", "left")]
-    wrong = [
-        Reason(
-            "error", one["message"], f"{one['check']} ({one['clause']})" if one["clause"] else one["check"],
-            one["field"], one["file"], one["line"], one["column"], one["fix"],
-        )
-        for one in told["errors"]
-    ]  # fmt: skip
+    wrong = [*map(reason_of, told["errors"])]
     result = counted(len(wrong), "error") if wrong else told["configs"]
     return Report("registry of the proposal", result, "fail" if wrong else "pass", [Section("", (), rows)], wrong)
 

@@ -19,6 +19,7 @@ from schemas.terms import Milestone
 if TYPE_CHECKING:
     from datetime import date
 
+    from evalcore.gates.baselines import BaselineFile
     from evalcore.gates.gate import Gate
     from evalcore.gates.golden import GoldenSet
     from evalcore.gates.skips import GateSkip, Skips
@@ -112,7 +113,6 @@ def gate_run(
     from rampgate.checks.standing import suspended_judges
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
-    from rampgate.ci_gate.baselines import read_baselines, write_baselines
     from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
     from rampgate.files import replace_file, writable
     from rampgate.judging import scorer_of
@@ -292,6 +292,26 @@ def _shifted(pull_request: str | None, registry: Registry, today: date) -> Seque
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     return [judge for shift in shifts for judge in shift["judges"]]
+
+
+def read_baselines(path: Path, *, may_be_new: bool) -> BaselineFile:
+    """The runs on main. `may_be_new`: a missing file, which --record will write, has no runs. Raises BadFile."""
+    from evalcore.gates.baselines import BaselineFile
+    from rampgate.input_files import document
+
+    if may_be_new and not path.exists() and path.absolute().parent.is_dir():
+        return BaselineFile()
+    return document(path, BaselineFile, "--record on main makes it")[0]
+
+
+def write_baselines(path: Path, baselines: BaselineFile) -> None:
+    """Write the file whole or not at all. Raises Failure."""
+    import orjson
+
+    from rampgate.files import replace_file
+
+    content = orjson.dumps(baselines.document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    replace_file(path, content, "--baselines")
 
 
 def _publish(settings: Settings, outcome: GateRun, agent: tuple[str, str]) -> None:

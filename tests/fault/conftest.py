@@ -10,6 +10,7 @@ import pytest
 
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
+from tests.fault.faulty_gates import Model
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 
@@ -18,6 +19,12 @@ from tests.fault.rig import Rig
 def faulty_opik() -> Iterator[FaultyOpik]:
     """Each test has its own: a rebuild adopts whatever scores Opik holds."""
     with FaultyOpik() as server:
+        yield server
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as server:
         yield server
 
 

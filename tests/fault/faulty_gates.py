@@ -79,7 +79,7 @@ class GateRig:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """All that a plain consumer reads."""
-        return [json.loads(record.value() or b"") for record in self.rig.records("verdicts")]
+        return [json.loads(record.value or b"") for record in self.rig.records("verdicts")]
 
     def one_each(self, ids: Sequence[str], seconds: float = 90.0) -> dict[str, dict[str, Any]]:
         """Once every request is answered, acknowledged and counted, each has exactly one verdict, and each record that

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import redis
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from agents.join.counting import CLASSES, NO_CLASS
 from agents.join.turn import Turn, decode_turn
 from agents.keys import turn_key
 from rampgate.local.services.kafka import KafkaCluster
+from tests.fault.ledger.kafka_log import KafkaLog, Record
 
 TOPICS = ("thumbs", "rerolls", "traces")
 PARTITIONS = 4
@@ -93,45 +94,20 @@ class Held:
     def dead_letters(self) -> list[dict[str, Any]]:
         """All of the dead-letter topic, one for each `rampgate.replay-id`."""
         letters: dict[str, dict[str, Any]] = {}
-        for message in self.records("dead-letters"):
-            headers = {name: content.decode() for name, content in message.headers() or ()}
+        for record in self.records("dead-letters"):
+            headers = {name: (content or b"").decode() for name, content in record.headers}
             letters[headers["rampgate.replay-id"]] = {
-                "key": message.key(),
-                "value": message.value(),
+                "key": record.key,
+                "value": record.value,
                 "topic": headers["rampgate.topic"].removeprefix(self.prefix),
                 "cause": headers["rampgate.cause"],
                 "detail": headers["rampgate.detail"],
             }
         return list(letters.values())
 
-    def records(self, topic: str) -> list[Any]:
+    def records(self, topic: str) -> Sequence[Record]:
         """Every record of a topic now, by partition and offset, as a plain consumer reads it."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.kafka.bootstrap,
-                "group.id": f"{self.prefix}reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "log_level": 0,
-            }
-        )
-        found: list[Message] = []
-        ended: set[int] = set()
-        deadline = time.monotonic() + 30.0
-        try:
-            consumer.assign([TopicPartition(self.prefix + topic, number, 0) for number in range(PARTITIONS)])
-            while len(ended) < PARTITIONS:
-                assert time.monotonic() < deadline, f"{topic} can't be read to its end"
-                message = consumer.poll(1.0)
-                if message is None:
-                    continue
-                if (error := message.error()) is None:
-                    found.append(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-        finally:
-            consumer.close()
-        return sorted(found, key=lambda message: (message.partition(), message.offset()))
+        return KafkaLog(self.kafka.bootstrap, self.prefix, PARTITIONS, 30.0).records(topic)
 
     def sharing(self, topic: str) -> int:
         """Members of the group that hold partitions of a topic; 0 while these are being shared out."""

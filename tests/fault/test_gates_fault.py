@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -20,12 +20,6 @@ Make = Callable[..., Rig]
 SLOW = pytest.mark.slow
 LATENCY = 0.3
 """Of a model call: with 20 at once, a gate takes about six seconds."""
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
 
 
 def passed(verdict: dict[str, Any]) -> None:

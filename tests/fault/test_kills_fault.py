@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.fault.checking import check
+from tests.fault.held import Held
 from tests.fault.rig import SOON_COMPARED, Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
-from tests.fault.watcher import Watcher
 from tests.fault.worker_process import WorkerProcess
+
+
+class Watcher(threading.Thread):
+    """Samples, ten times a second, that no committed offset is above what the state holds as finished (L4)."""
+
+    def __init__(self, rig: Held) -> None:
+        super().__init__(daemon=True, name="watcher")
+        self._rig = rig
+        self._ended = threading.Event()
+        self.samples = 0
+        self.violations: list[str] = []
+
+    def run(self) -> None:
+        while not self._ended.wait(0.1):
+            try:
+                committed = self._rig.committed()  # before the state is read: the state only moves on
+                marks = self._rig.watermarks()
+            except Exception:  # noqa: S112 - a part that is down is sampled again
+                continue
+            self.samples += 1
+            for place, offset in committed.items():
+                if offset > marks.get(place, 0):
+                    self.violations.append(f"{place}: committed {offset}, the state has {marks.get(place)}")
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join(10)
+
 
 Make = Callable[..., Rig]
 PROMPT = Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0)

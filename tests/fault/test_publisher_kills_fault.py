@@ -9,7 +9,7 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,12 +27,6 @@ DEADLINE = 20
 LATER = 10.0
 """Seconds more than without a kill that the first verdict after it may take."""
 PER_SECOND = 12.0
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
 
 
 class Load(threading.Thread):
@@ -108,7 +102,7 @@ def answered_at(gates: GateRig) -> dict[str, int]:
     """When each request's verdict was written, in ms."""
     found = {}
     for record in gates.rig.records("verdicts"):
-        found[json.loads(record.value() or b"")["request_id"]] = record.timestamp()[1]
+        found[json.loads(record.value or b"")["request_id"]] = record.timestamp
     return found
 
 

@@ -72,12 +72,6 @@ class Receivers:
 
 
 @pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
-
-
-@pytest.fixture
 def receivers() -> Iterator[Receivers]:
     made = Receivers()
     yield made
@@ -109,8 +103,8 @@ class Watched:
 
     def commands(self, version: str) -> dict[str, int]:
         """When each judge's command about the version was sent, in ms; none has two."""
-        records = [(json.loads(record.value() or b""), record) for record in self.rig.records("ramp-commands")]
-        of_it = [(value["judge_id"], record.timestamp()[1]) for value, record in records if _about(value) == version]
+        records = [(json.loads(record.value or b""), record) for record in self.rig.records("ramp-commands")]
+        of_it = [(value["judge_id"], record.timestamp) for value, record in records if _about(value) == version]
         assert len(of_it) == len(dict(of_it)), f"a breach is commanded twice: {of_it}"
         return dict(of_it)
 

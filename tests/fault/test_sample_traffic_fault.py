@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,12 +26,6 @@ PROJECT = "receipts-eval"
 TURNS = 180
 """Of each version; a third of them is bad, or rated though good."""
 Signal = Literal["thumb", "withdrawn thumb", "reroll"]
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
-
-import pytest
 
 from agents.keys import LIVE_MARK
 from evalcore.registry.disk import read_tree, today
@@ -29,15 +27,9 @@ SCORES = "/traces/feedback-scores"
 FOREVER = 600.0
 
 
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        yield server
-
-
 def events(rig: Rig) -> list[dict[str, Any]]:
     """All that a plain consumer, such as PS-5's, reads."""
-    return [json.loads(record.value() or b"") for record in rig.records("judge-scores")]
+    return [json.loads(record.value or b"") for record in rig.records("judge-scores")]
 
 
 def marks(rig: Rig) -> int:

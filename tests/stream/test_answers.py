@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
-from tests.giving_up import give_up
-from tests.stream.local.dev_rig import get, rampgate, send
+from tests.fault.ledger.kafka_log import KafkaLog
+from tests.stream.local.dev_rig import get, rampgate, running, send
 from tests.stream.plain_events import PROJECT, thumb, trace_event
 from tests.unit.streams.specified_metrics import SPECIFIED
 from tests.waiting import until
@@ -27,13 +26,8 @@ JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "f
 
 @pytest.fixture(scope="module")
 def dev() -> Iterator[DevStack]:
-    """The embedded stack with a worker, as `rampgate dev` has it."""
-    stack = DevStack()
-    try:
-        with stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack) as stack:
+        yield stack
 
 
 @pytest.fixture(scope="module")
@@ -192,15 +186,9 @@ def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack, judged_tur
     assert status == 200
     assert {judge["reason"] for judge in whole["judge_scores"]} == {f"why {name}" for name in JUDGES}
     assert whole["frames"] == REST["frames"]
-    consumer = Consumer(
-        {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["ps5.query_audit"])
-    message = consumer.poll(20)
-    assert message is not None
-    record = json.loads(message.value())
-    assert consumer.poll(0.5) is None
-    consumer.close()
+    log = KafkaLog(dev.addresses["kafka"], "", 4)
+    until(lambda: bool(log.records("ps5.query_audit")), "an audit record")
+    (record,) = [json.loads(one.value or b"") for one in log.records("ps5.query_audit")]
     assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)
     assert record["query"] == {"response_id": "resp_ac4"}
     assert set(record) == {"at", "caller", "purpose", "query", "vertical", "count", "response_ids_sha256"}

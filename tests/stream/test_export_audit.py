@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
 
 from rampgate.local.demo.day import uuid7
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
-from tests.giving_up import give_up
-from tests.stream.local.dev_rig import rampgate
+from tests.fault.ledger.kafka_log import KafkaLog
+from tests.stream.local.dev_rig import rampgate, running
 from tests.waiting import until
 
 PROJECT = "receipts-eval"
@@ -30,11 +28,8 @@ MANY = 600
 @pytest.fixture(scope="module")
 def dev() -> Iterator[DevStack]:
     """The embedded services without a worker: an export needs none."""
-    try:
-        with DevStack(worker=False) as stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(lambda: DevStack(worker=False)) as stack:
+        yield stack
 
 
 def turns(dev: DevStack) -> set[str]:
@@ -64,23 +59,18 @@ def turns(dev: DevStack) -> set[str]:
 
 def audited(dev: DevStack, export: str, exported: int) -> list[dict[str, Any]]:
     """The records of an export, of each page the last, once they tell of so many turns."""
-    consumer = Consumer(
-        {"bootstrap.servers": dev.addresses["kafka"], "group.id": export, "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["ps5.query_audit"])
-    found: dict[int, dict[str, Any]] = {}
+    log = KafkaLog(dev.addresses["kafka"], "", 4)
 
-    def read() -> bool:
-        message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            record = json.loads(message.value())
-            if record["query"]["export"] == export and "page" in record["query"]:
-                found[record["query"]["page"]] = record
-        return message is not None
+    def found() -> dict[int, dict[str, Any]]:
+        records = (json.loads(record.value or b"") for record in log.records("ps5.query_audit"))
+        return {
+            record["query"]["page"]: record
+            for record in records
+            if record["query"]["export"] == export and "page" in record["query"]
+        }
 
-    until(lambda: not read() and sum(record["count"] for record in found.values()) >= exported, "the audit records")
-    consumer.close()
-    return [found[page] for page in sorted(found)]
+    until(lambda: sum(record["count"] for record in found().values()) >= exported, "the audit records")
+    return [found()[page] for page in sorted(found())]
 
 
 def told(records: list[dict[str, Any]], lines: list[dict[str, Any]]) -> None:

@@ -1,4 +1,5 @@
-"""Bytes that nobody can read, on a real Kafka: the worker lives, the next record is settled, a letter names them."""
+"""What producers put on a topic of a real Kafka: bytes that no one can read cost their own record alone, what a
+transaction aborts is no record, and every codec is read."""
 
 from __future__ import annotations
 
@@ -6,15 +7,18 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import httpx
 import orjson
 import pytest
 from confluent_kafka import Producer
 
+from rampgate.local.services.kafka import KafkaCluster
 from tests.fault.rig import Rig
 from tests.fault.worker_process import WorkerProcess
 from tests.raw_batches import PLACEHOLDER, Plain, batch, corrupt, log_of, produce, record
-from tests.stream.plain_events import thumb, trace_event
+from tests.stream.plain_events import PROJECT, thumb, trace_event
 
 MEGABYTES = 1 << 20
 BOMB = 160 * MEGABYTES
@@ -53,8 +57,8 @@ class Turns:
         """The headers of ours that the dead letters have, and their values."""
         found = []
         for message in self.rig.records("dead-letters"):
-            ours = {name.removeprefix("rampgate."): content.decode() for name, content in message.headers()}
-            found.append(ours | {"value": message.value()})
+            ours = {name.removeprefix("rampgate."): (content or b"").decode() for name, content in message.headers}
+            found.append(ours | {"value": message.value})
         return sorted(found, key=lambda one: int(one["offset"]))
 
 
@@ -136,3 +140,116 @@ def peak(worker: WorkerProcess) -> int:
     found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
     assert found is not None
     return int(found[1]) * 1024
+
+
+TURNS = 20
+
+
+class Transactions:
+    """A producer whose records count together, or not at all."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.now = rig, datetime.now(UTC)
+        options = {"bootstrap.servers": rig.kafka.bootstrap, "transactional.id": f"{rig.prefix}app", "log_level": 0}
+        self._producer = Producer(options)
+        self._producer.init_transactions(30)
+
+    def send(self, topic: str, *events: dict[str, Any], commit: bool) -> None:
+        self._producer.begin_transaction()
+        for event in events:
+            self._producer.produce(self.rig.prefix + topic, orjson.dumps(event), event["response_id"])
+        assert self._producer.flush(30) == 0, "they are in Kafka, whatever becomes of the transaction"
+        if commit:
+            self._producer.commit_transaction(30)
+        else:
+            self._producer.abort_transaction(30)
+
+    def thumbs(self, names: list[str], value: str, *, commit: bool) -> None:
+        events = [thumb(name, self.now) | {"value": value, "event_id": f"{name}-{value}-{commit}"} for name in names]
+        self.send("thumbs", *events, commit=commit)
+
+
+def test_what_a_transaction_aborts_is_no_record_and_holds_nothing_up(rig: Rig) -> None:
+    """Half of all records: the opposite thumbs of the same turns, before, between and behind those that count. Offsets
+    of no record are at the end of each partition, and the worker has no lag."""
+    rig.kafka.create_topics([rig.prefix + name for name in ("ramp-steps", "verdicts", "dead-letters")], 4)
+    transactions = Transactions(rig)
+    names = [f"{rig.prefix}{number}" for number in range(TURNS)]
+    events = {name: trace_event(name, "receipts", transactions.now) for name in names}
+    at = transactions.now.isoformat()
+    held = [
+        {"id": event["trace_id"], "name": "turn", "project_name": PROJECT, "start_time": at}
+        for event in events.values()
+    ]
+    rig.opik.call("POST", "/v1/private/traces/batch", {"traces": held})
+    transactions.send("traces", *events.values(), commit=True)
+    transactions.thumbs(names, "down", commit=False)
+    worker = rig.worker()
+    transactions.thumbs(names[: TURNS // 2], "up", commit=True)
+    transactions.thumbs(names, "down", commit=False)
+    transactions.thumbs(names[TURNS // 2 :], "up", commit=True)
+    transactions.thumbs(names, "down", commit=False)
+    ids = {event["trace_id"] for event in events.values()}
+    wanted = {(trace, "user_signal_thumbs") for trace in ids}
+    rig.wait("a score for each thumb", lambda: wanted <= rig.opik.writes().keys())
+    lines = [orjson.loads(line) for line in worker.log().splitlines() if line.startswith("{")]
+    url = next(line["url"] for line in lines if line["event"] == "http_listening")
+
+    def lags() -> dict[str, float]:
+        page = httpx.get(f"{url}/metrics", timeout=20).text.splitlines()
+        return {
+            line.split(" ")[0]: float(line.split(" ")[1]) for line in page if line.startswith("rampgate_consumer_lag")
+        }
+
+    rig.wait("no lag anywhere", lambda: len(lags()) >= 12 and not any(lags().values()))
+    scores = rig.opik.scores([PROJECT])
+    assert {trace: scores[trace, "user_signal_thumbs"] for trace in ids} == dict.fromkeys(ids, 1.0)
+    assert dict(rig.conservation()["thumbs"]) == {"consumed": TURNS, "done": TURNS}
+    assert rig.dead_letters() == []
+    assert worker.terminate() == 0
+
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+"""In the order of the numbers by which Kafka's batches name them."""
+COMPRESSED = 40
+
+
+def test_batches_of_a_foreign_client_are_settled_in_each_of_kafkas_codecs(rig: Rig, kafka: KafkaCluster) -> None:
+    """librdkafka compresses and our worker reads; the two share no code. At the end the worker still runs."""
+    expected: set[tuple[str, str]] = set()
+    for codec in CODECS:
+        now = datetime.now(UTC)
+        names = [f"{rig.prefix}{codec}-{number}" for number in range(COMPRESSED)]
+        traces = {name: trace_event(name, "receipts", now) for name in names}
+        produced(rig, codec, "traces", traces)
+        produced(rig, codec, "thumbs", {name: thumb(name, now) for name in names})
+        expected |= {(event["trace_id"], "user_signal_thumbs") for event in traces.values()}
+    for topic in ("traces", "thumbs"):
+        assert codecs_in_log(kafka, rig.prefix + topic) == set(CODECS)
+    worker = rig.worker()
+    rig.wait("a score for each thumb of each codec", lambda: expected <= rig.opik.writes().keys())
+    rig.wait("every record settled", rig.drained)
+    thumbs = dict(rig.conservation()["thumbs"])
+    assert thumbs["consumed"] == thumbs["done"] == len(CODECS) * COMPRESSED
+    assert worker.terminate() == 0
+
+
+def produced(rig: Rig, codec: str, topic: str, events: dict[str, dict[str, Any]]) -> None:
+    """All in batches of one codec: held back until there is something to compress."""
+    producer = Producer(
+        {"bootstrap.servers": rig.kafka.bootstrap, "compression.type": codec, "linger.ms": 500, "log_level": 0}
+    )
+    for name, event in events.items():
+        producer.produce(rig.prefix + topic, orjson.dumps(event), name)
+    assert producer.flush(20) == 0
+
+
+def codecs_in_log(kafka: KafkaCluster, topic: str) -> set[str]:
+    """Read off the heads of the batches as they lie on the broker's disk (record batch, version 2)."""
+    found = set()
+    for log in kafka.nodes[0].folder.glob(f"data/{topic}-*/*.log"):
+        data, at = log.read_bytes(), 0
+        while at + 23 <= len(data) and (length := int.from_bytes(data[at + 8 : at + 12], "big")):
+            found.add(CODECS[data[at + 22] & 0b111])
+            at += 12 + length
+    return found

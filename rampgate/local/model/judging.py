@@ -41,6 +41,12 @@ _SCALE = re.compile(r"from\s+(-?\d+(?:\.\d+)?)\s+to\s+(-?\d+(?:\.\d+)?)")
 _DIMENSIONS = re.compile(r"\"dimensions\"\s*:\s*\{([^{}]*)\}")
 
 
+FIRST, SECOND = "first_", "second_"
+"""How fields begin of the object that has two answers to compare."""
+RULE = "Answer step by step, and name the next step."
+"""What the stand-in adds to a prompt, where `rampgate optimize` asks for other ones."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """The score that a prompt asks for; `kind` is integer, number or boolean. `labelled`: with a label beside it."""
@@ -114,6 +120,56 @@ def judged(inside: str, asked: Wanted) -> tuple[Any, str]:
         return asked.at(1.0), "the text is kind"
     share = int.from_bytes(hashlib.sha256(inside.encode(errors="replace")).digest()[:4], "big") / 2**32
     return asked.at(LOWEST_BY_HASH + (1 - LOWEST_BY_HASH) * share), "by the hash of the text"
+
+
+def asked_for_the_better(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """Returns the texts of both answers; None where a single one is to be judged."""
+    for line in str(messages[-1].get("content")).splitlines():
+        try:
+            turn = json.loads(line) if line.startswith("{") else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(turn, dict):
+            first, second = (_of_side(turn, side) for side in (FIRST, SECOND))
+            return (first, second) if first is not None and second is not None else None
+    return None
+
+
+def better(first: str, second: str) -> dict[str, Any]:
+    """Returns the answer: 1 or 2, and 0 where both are as good. One that is not applicable is as good as none."""
+    scores = [judged(text, Wanted("number", 0.0, 1.0))[0] for text in (first, second)]
+    shares = [score if isinstance(score, float) else 0.0 for score in scores]
+    score = 0 if shares[0] == shares[1] else 1 if shares[0] > shares[1] else 2
+    return {"reason": "Stand-in, no language model: by each text alone.", "score": score}
+
+
+def _of_side(turn: Mapping[str, Any], side: str) -> str | None:
+    fields = [json.dumps(value) for name, value in turn.items() if name.startswith(side)]
+    return "\n".join(fields) if fields else None
+
+
+def asked_for_variants(response_format: Any) -> bool:
+    """Tells by the schema of the answer whether prompts are asked for, and no score."""
+    try:
+        return "variants" in response_format["json_schema"]["schema"]["properties"]
+    except (KeyError, TypeError):
+        return False
+
+
+def variants(messages: Sequence[Mapping[str, Any]], told: Sequence[Any] | None) -> str:
+    """Returns the answer: `told`, else the current prompt with RULE at its end."""
+    if told is not None:
+        return json.dumps({"variants": list(told)})
+    current = next((one for line in str(messages[-1].get("content")).splitlines() if (one := _prompt(line))), "")
+    about = "Stand-in, no language model: a rule more."
+    return json.dumps({"variants": [{"prompt": f"{current.rstrip()}\n{RULE}\n", "rationale": about}]})
+
+
+def _prompt(line: str) -> str:
+    try:
+        return str(json.loads(line)["current_prompt"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _read(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -17,9 +17,7 @@ from pydantic import ValidationError
 from rampgate.local.model import judging, scripted
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
-from rampgate.local.model.comparing import asked_for_the_better, better
 from rampgate.local.model.gullible import obeyed
-from rampgate.local.model.proposing import asked_for_variants, variants
 from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
 
 log = logging.getLogger(__name__)
@@ -103,8 +101,9 @@ class LocalModel:
             return refusal(400, "The stand-in does not stream")
         wanted, acts = conduct.behaviour, conduct.acts()
         turn = scripted.turn_of(wanted.scripts, messages)
-        both = asked_for_the_better(messages) if turn is None else None
-        answer = {} if turn else better(*both) if both else judging.answer(messages, asked.get("response_format"))
+        both = judging.asked_for_the_better(messages) if turn is None else None
+        form = asked.get("response_format")
+        answer = {} if turn else judging.better(*both) if both else judging.answer(messages, form)
         if both is not None and wanted.prefers is not None:
             answer["score"] = wanted.prefers
         await asyncio.sleep(max(0.0, began + wanted.latency_seconds - loop.time()))
@@ -116,10 +115,10 @@ class LocalModel:
             return told_to_fail(wanted)
         if turn is not None:
             return web.json_response(scripted.chat(asked, model, *turn))
-        if asked_for_variants(asked.get("response_format")):
-            proposed = variants(messages, wanted.variants)
+        if judging.asked_for_variants(form):
+            proposed = judging.variants(messages, wanted.variants)
             return web.json_response(completion(asked, model, proposed if not acts or not wanted.wrong else "so be it"))
-        believed = wanted.gullible and obeyed(wanted.gullible, messages, asked.get("response_format"), answer)
+        believed = wanted.gullible and obeyed(wanted.gullible, messages, form, answer)
         text = believed or json.dumps(answer)
         if acts and wanted.wrong == "no_completion":
             return web.json_response({"object": "stand-in", "choices": []})

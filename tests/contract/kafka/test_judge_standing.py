@@ -14,13 +14,12 @@ from aiokafka.errors import KafkaConnectionError
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.topics import with_admin
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from schemas.settings import KafkaAccess
 from streams.gates.judge_standing import JudgeStandings, publish_standings
 from streams.gates.verdict_log import VerdictLog
 from streams.kafka.client import Producer
-from streams.kafka.offsets import KafkaOffsets
+from tests.contract.kafka.verdicts import made_again
 from tests.memory_ports import ManualClock, MemoryStore
 
 VERSIONS = {"tone": "v1", "facts": "v1"}
@@ -124,26 +123,13 @@ async def test_a_judge_is_asked_about_by_the_version_that_scored_whichever_serve
     assert "changed since its check" in await log.suspended("tone", "v2")
 
 
-async def remade(kafka: KafkaCluster, access: KafkaAccess, topic: str) -> None:
-    """The topic is another one, of which nothing stands in the place of the old one's records."""
-    offsets = KafkaOffsets(access)
-    try:
-        before = (await offsets.topic_ids([topic]))[topic]
-        with_admin(kafka.bootstrap, lambda admin: admin.delete_topics([topic]))
-        async with asyncio.timeout(60):
-            while (await offsets.topic_ids([topic])).get(topic, before) == before:  # Kafka deletes in its own time
-                kafka.create_topics([topic], 2)
-    finally:
-        await offsets.close()
-
-
 async def test_a_topic_made_again_and_grown_past_its_old_end_is_read_from_its_start(
     kafka: KafkaCluster, access: KafkaAccess, topic: str, standings: JudgeStandings
 ) -> None:
     """Between two looks. Read on from the old end, a suspension among the first records would not be known."""
     await publish_standings(access, topic, [record(CheckVerdict.PASSED, 1, "facts"), record(CheckVerdict.PASSED)])
     await standings.read_on()
-    await remade(kafka, access, topic)
+    await made_again(kafka, topic, 2)
     passed = [record(CheckVerdict.PASSED, day, judge) for day in (3, 4) for judge in ("facts", "other")]
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED, 2), *passed, *passed])
     assert "moved" in await until_known(standings)
@@ -162,7 +148,7 @@ async def test_a_topic_made_again_while_it_is_read_is_read_again_from_its_start(
     async def first_of_the_old_one(consumer: Any) -> str:
         asked.append(await ask(consumer))
         if len(asked) == 1:
-            await remade(kafka, access, topic)
+            await made_again(kafka, topic, 2)
             await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED, 2), *more, *more])
         return asked[0] if len(asked) == 1 else asked[-1]
 

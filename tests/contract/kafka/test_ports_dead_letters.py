@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
@@ -17,7 +15,8 @@ from schemas.dead_letters import HEAD_BYTES, DeadLetter
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KafkaDeadLetters, Producer
-from tests.contract.kafka.kept_records import Kept
+from tests.fault.ledger.kafka_log import KafkaLog
+from tests.fault.ledger.kafka_log import Record as KafkaRecord
 from tests.memory_ports import MemoryDeadLetters
 
 MAX = 1_000_000
@@ -34,20 +33,9 @@ class Rig:
     async def lying(self, count: int) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]]:
         if isinstance(self.letters, MemoryDeadLetters):
             return [letter.encode(MAX) for letter in self.letters.letters]
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.kafka.bootstrap, max_partition_fetch_bytes=8_000_000)
-        await consumer.start()
-        try:
-            at = TopicPartition(self.topic, 0)
-            consumer.assign([at])
-            consumer.seek(at, 0)
-            found: list[Any] = []
-            while len(found) < count:
-                for records in (await asyncio.wait_for(consumer.getmany(timeout_ms=5_000), 20)).values():
-                    found += records
-            assert (await consumer.end_offsets([at]))[at] == count, "each letter once"
-            return [(record.key, record.value, list(record.headers)) for record in found]
-        finally:
-            await consumer.stop()
+        found = KafkaLog(self.kafka.bootstrap, "", 1).records(self.topic)
+        assert len(found) == count, "each letter once"
+        return [(record.key, record.value, list(record.headers)) for record in found]
 
 
 @pytest.fixture(params=["kafka", "memory"])
@@ -63,7 +51,7 @@ async def rig(request: pytest.FixtureRequest, kafka: KafkaCluster, topic_prefix:
 
 
 def letter(value: bytes | None, key: bytes | None = b"r-1", headers: Any = (), detail: str = "why") -> DeadLetter:
-    record = Kept("rampgate.thumbs", 3, 17, key, value, headers, 1_800_000_000_000)
+    record = KafkaRecord("rampgate.thumbs", 3, 17, key, value, headers, 1_800_000_000_000)
     return DeadLetter(record, Cause.MALFORMED, detail, "thumbs.decode", 1_800_000_000_500)
 
 

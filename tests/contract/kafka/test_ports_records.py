@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KafkaRecords, Producer
-from tests.contract.kafka.kept_records import Kept
+from tests.fault.ledger.kafka_log import Record as KafkaRecord
 from tests.memory_ports import MemoryLog
 
 Place = tuple[str, int, int]
@@ -37,7 +38,7 @@ class Rig:
         assert isinstance(self.records, MemoryLog)
         at = sum(1 for place in self.records.records if place[1] == partition)
         for offset, value in enumerate(values, at):
-            record = Kept(self.topic, partition, offset, key, value, tuple(headers))
+            record = KafkaRecord(self.topic, partition, offset, key, value, tuple(headers))
             self.records.records[self.topic, partition, offset] = record
 
     async def drop(self, partition: int, before: int) -> None:
@@ -46,12 +47,8 @@ class Rig:
             for offset in range(before):
                 del self.records.records[self.topic, partition, offset]
             return
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.kafka.bootstrap)
-        await admin.start()
-        try:
-            await admin.delete_records({TopicPartition(self.topic, partition): RecordsToDelete(before)})
-        finally:
-            await admin.close()
+        gone = {TopicPartition(self.topic, partition): RecordsToDelete(before)}
+        with_admin(self.kafka.bootstrap, lambda admin: admin.delete_records(gone))
 
     async def values(self, *places: tuple[int, int]) -> list[bytes | None]:
         found = await self.records.fetch([(self.topic, *place) for place in places])

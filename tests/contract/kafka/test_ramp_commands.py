@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 import pytest
-from aiokafka import AIOKafkaConsumer
 
 from agents.ports import Unavailable
 from evalcore.gates.regression import Breach, Event, Response, Step
@@ -19,6 +18,7 @@ from streams.alerts import ramp_commands
 from streams.alerts.ramp_commands import RampCommands
 from streams.kafka import reading
 from streams.kafka.client import Producer
+from tests.fault.ledger.kafka_log import KafkaLog
 
 HOUR = 3_600_000
 BREACH = Breach(
@@ -49,18 +49,8 @@ class Rig:
 
     async def commands(self) -> list[tuple[bytes | None, dict[str, object]]]:
         """All there are."""
-        servers = list(self.access.brokers)
-        consumer = AIOKafkaConsumer(self.topic, bootstrap_servers=servers, auto_offset_reset="earliest")
-        await consumer.start()
-        try:
-            found: list[tuple[bytes | None, dict[str, object]]] = []
-            ends = sum((await consumer.end_offsets(consumer.assignment())).values())
-            while len(found) < ends:
-                record = await consumer.getone()
-                found.append((record.key, json.loads(record.value)))
-        finally:
-            await consumer.stop()
-        return found
+        found = KafkaLog(self.access.brokers[0], "", 2).records(self.topic)
+        return [(record.key, json.loads(record.value or b"")) for record in found]
 
 
 @pytest.fixture

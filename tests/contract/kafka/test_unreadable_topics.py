@@ -1,4 +1,5 @@
-"""Every reader of a topic steps past what can't be read, on a real Kafka, and reads what comes behind it."""
+"""Every reader of a topic, on a real Kafka, steps past what can't be read, what a transaction aborted and its marks,
+and reads what comes behind."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from aiokafka import TopicPartition
+from confluent_kafka import Producer as ConfluentProducer
 from faust.types import TP
 
 from rampgate.local.services.kafka import KafkaCluster
@@ -13,9 +16,10 @@ from schemas.dead_letters import Record, UnreadableRecord
 from schemas.settings import KafkaAccess
 from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
 from streams.gates.verdict_log import VerdictLog
-from streams.kafka.client import KafkaRecords, Producer
+from streams.kafka.client import KafkaRecords, Producer, make_consumer, started
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.offsets import KafkaOffsets
+from streams.kafka.reading import records_of, spans_of
 from streams.retry import WallClock
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.raw_batches import PLACEHOLDER, batch, corrupt, log_of, produce, record
@@ -94,3 +98,99 @@ async def test_questions_about_offsets_are_answered(access: KafkaAccess, topic: 
         assert await offsets.bounds([TP(topic, 0)]) == {TP(topic, 0): (0, END)}
     finally:
         await offsets.close()
+
+
+@pytest.fixture
+async def transactional(kafka: KafkaCluster, topic_prefix: str) -> str:
+    """0 counts, 1 is its mark; 2 and 3 are aborted, 4 is their mark; 5 counts, 6 is its mark; 7 is aborted, 8 is its
+    mark."""
+    name = f"{topic_prefix}letters"
+    kafka.create_topics([name], 1)
+    producer = ConfluentProducer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(30)
+    for values, commit in ((["a"], True), (["x", "y"], False), (["b"], True), (["z"], False)):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(name, value, "k")
+        producer.flush(30)
+        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    return name
+
+
+@pytest.fixture
+async def opened(kafka: KafkaCluster, transactional: str) -> ConfluentProducer:
+    """A producer whose transaction on the topic is open, with one record at 9."""
+    producer = ConfluentProducer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": transactional + "2", "log_level": 0}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(transactional, "later", "k")
+    producer.flush(30)
+    return producer
+
+
+async def test_a_span_is_read_to_its_end(access: KafkaAccess, transactional: str) -> None:
+    async with started(make_consumer(access)) as consumer:
+        spans = await spans_of(consumer, [TopicPartition(transactional, 0)], None)
+        found = [record.value async for _, records in records_of(consumer, spans) for record in records]
+    assert (list(spans.values()), found) == ([(0, 9)], [b"a", b"b"])
+
+
+async def test_dead_letters_are_listed(access: KafkaAccess, transactional: str) -> None:
+    chunks = read_dead_letters(access, transactional, DeadLetterFilter())
+    assert [letter.record.offset async for chunk in chunks for letter in chunk] == [0, 5]
+
+
+async def test_a_record_is_read_back_by_its_place_and_what_is_none_is_not(
+    access: KafkaAccess, transactional: str
+) -> None:
+    records = KafkaRecords(access)
+    try:
+        found = await records.fetch([(transactional, 0, offset) for offset in range(9)])
+    finally:
+        await records.close()
+    assert [one and one.value for one in found] == [b"a", None, None, None, None, b"b", None, None, None]
+
+
+async def test_a_delayed_consumer_hands_in_what_counts(
+    access: KafkaAccess, transactional: str, topic_prefix: str
+) -> None:
+    seen: list[bytes | None] = []
+
+    async def handle(records: Sequence[Record]) -> Sequence[Record]:
+        seen.extend(record.value for record in records)
+        return []
+
+    consumer = DelayedConsumer("news", access, f"{topic_prefix}news", {transactional: handle}, WallClock(), 0.0)
+    consumer._since = 0  # a new group begins with what came since it was made
+    task = asyncio.create_task(consumer.run())
+    try:
+        await come(lambda: len(seen) >= 2)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert seen == [b"a", b"b"]
+
+
+async def test_what_is_not_committed_yet_is_no_record_and_comes_once_it_is(
+    access: KafkaAccess, transactional: str, opened: ConfluentProducer
+) -> None:
+    """Readers end before it; whoever asks for the log's end is told of it."""
+    all_, stable = KafkaOffsets(access), KafkaOffsets(access, committed=True)
+    records = KafkaRecords(access)
+    try:
+        assert await all_.ends([TP(transactional, 0)]) == {TP(transactional, 0): 10}
+        assert await stable.ends([TP(transactional, 0)]) == {TP(transactional, 0): 9}
+        assert await records.fetch([(transactional, 0, 9)]) == [None]
+        await test_a_span_is_read_to_its_end(access, transactional)
+        opened.commit_transaction(30)
+        found = None
+        async with asyncio.timeout(30):
+            while found is None:  # Kafka marks the partitions after it has answered
+                (found,) = await records.fetch([(transactional, 0, 9)])
+        assert found.value == b"later"
+        assert await stable.ends([TP(transactional, 0)]) == {TP(transactional, 0): 11}
+    finally:
+        for one in (all_, stable, records):
+            await one.close()

@@ -1,4 +1,5 @@
-"""One verdict a request, whoever sleeps and wakes up where, on a real Kafka and without any help of Redis."""
+"""One verdict a request, whoever sleeps and wakes up where, on a real Kafka and without any help of Redis. How long a
+turn to publish verdicts outlives its worker: seconds where brokers fence, else longer than a turn."""
 
 from __future__ import annotations
 
@@ -10,46 +11,28 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import NewPartitions
+from aiokafka.protocol.metadata import MetadataRequest_v5
 from faust.types import TP
 from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
-from evalcore.gates.requests import RampRequest, read
-from evalcore.gates.verdict import Moment, of_gates
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
-from streams.gates.verdict_log import VerdictLog
-from streams.kafka.client import FencedProducer, Producer
+from streams.gates.verdict_log import TURN_SECONDS, VerdictLog
+from streams.kafka import offsets as asking
+from streams.kafka.client import PRODUCE_SECONDS, FencedProducer, Producer
 from streams.kafka.offsets import KafkaOffsets
 from streams.retry import Retry
-from tests.memory_ports import ManualClock, MemoryStore
+from tests.contract.kafka.verdicts import made_again, verdict
+from tests.memory_ports import ManualClock, MemoryLease, MemoryStore
+from tests.waiting import come
 
 PARTITIONS = 3
 KEYS = [f"k{number}".encode() for number in range(24)]
 """Enough for each partition to have some."""
-
-
-def verdict(request_id: str, experiment: str = "e") -> Verdict:
-    request = read(
-        json.dumps(
-            {
-                "request_id": request_id, "experiment_id": experiment, "agent_id": "a", "agent_version": "v",
-                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z",
-            }
-        ).encode()
-    )  # fmt: skip
-    assert isinstance(request, RampRequest)
-    return of_gates(request, [], Moment("2026-11-21T12:00:01Z", 0.1))
-
-
-@pytest.fixture
-async def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
-    name = f"{topic_prefix}verdicts"
-    kafka.create_topics([name], PARTITIONS)
-    return name
 
 
 @pytest.fixture
@@ -63,24 +46,6 @@ async def producer_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable
     yield make
     for each in made:
         await each.drop()
-
-
-@pytest.fixture
-async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], VerdictLog]]:
-    """Workers' logs without leases in common, as if Redis were emptied all the time."""
-    access = KafkaAccess((kafka.bootstrap,))
-    producer = Producer(access)
-    made: list[VerdictLog] = []
-
-    def make() -> VerdictLog:
-        clock = ManualClock(1_000_000_000_000)
-        made.append(VerdictLog(access, producer, topic, MemoryStore(clock)))
-        return made[-1]
-
-    yield make
-    for log in made:
-        await log.close()
-    await producer.close()
 
 
 async def on(kafka: KafkaCluster, topic: str, isolation: str = "read_uncommitted") -> list[bytes]:
@@ -185,7 +150,7 @@ async def test_a_worker_that_sleeps_between_its_look_and_its_produce_doubles_not
         await send(self, *record)
 
     monkeypatch.setattr(FencedProducer, "send", slow)
-    several = [verdict(f"r{number}", f"e{number}") for number in range(12)]
+    several = [verdict(f"r{number}", experiment_id=f"e{number}") for number in range(12)]
     sleeping = asyncio.create_task(published(sleeper, several))
     await asleep.wait()
     assert None not in await published(other, several)
@@ -200,7 +165,7 @@ async def test_workers_that_all_publish_the_same_without_taking_turns_publish_it
     logs = [log_of() for _ in range(3)]
     for log in logs:
         await log.start()
-    several = [verdict(f"r{number}", f"e{number % 5}") for number in range(30)]
+    several = [verdict(f"r{number}", experiment_id=f"e{number % 5}") for number in range(30)]
     results = await asyncio.gather(*(published(log, several) for log in logs))
     assert max(sum(result is not None for result in of_one) for of_one in zip(*results, strict=True)) == 1
     assert await ids_on(kafka, topic) == Counter(one.request_id for one in several)
@@ -214,17 +179,12 @@ async def test_partitions_that_are_added_to_the_topic_double_nothing(
     first, second = log_of(), log_of()
     await first.start()
     await second.start()
-    before = [verdict(f"before-{number}", f"e{number}") for number in range(40)]
+    before = [verdict(f"before-{number}", experiment_id=f"e{number}") for number in range(40)]
     await published(first, before)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    await admin.start()
-    try:
-        await admin.create_partitions({topic: NewPartitions(PARTITIONS * 3)})
-    finally:
-        await admin.close()
+    with_admin(kafka.bootstrap, lambda admin: admin.create_partitions({topic: NewPartitions(PARTITIONS * 3)}))
     late = log_of()
     await late.start()
-    after = [verdict(f"after-{number}", f"e{number}") for number in range(40)]
+    after = [verdict(f"after-{number}", experiment_id=f"e{number}") for number in range(40)]
     assert None not in await published(late, after)
     for log in (first, second, late):
         assert await published(log, [*before, *after]) == [None] * 80
@@ -237,19 +197,6 @@ async def test_partitions_that_are_added_to_the_topic_double_nothing(
     assert any(end > 1 for end in ends.values()), "the later worker's verdicts are on added partitions"
 
 
-async def made_again(kafka: KafkaCluster, topic: str) -> None:
-    """Delete the topic and make it again, as fast as Kafka does it."""
-    offsets = KafkaOffsets(KafkaAccess((kafka.bootstrap,)))
-    try:
-        before = await offsets.topic_ids([topic])
-        with_admin(kafka.bootstrap, lambda admin: admin.delete_topics([topic]))
-        async with asyncio.timeout(60):
-            while (await offsets.topic_ids([topic])).get(topic, before[topic]) == before[topic]:
-                kafka.create_topics([topic], PARTITIONS)
-    finally:
-        await offsets.close()
-
-
 async def test_a_verdicts_topic_that_is_made_again_while_workers_run_is_told_and_doubles_nothing(
     log_of: Callable[[], VerdictLog], kafka: KafkaCluster, topic: str
 ) -> None:
@@ -258,14 +205,101 @@ async def test_a_verdicts_topic_that_is_made_again_while_workers_run_is_told_and
     first, second = log_of(), log_of()
     await first.start()
     await second.start()
-    early = [verdict(f"early {number}", f"e{number}") for number in range(6)]
-    late = [verdict(f"late {number}", f"e{number}") for number in range(24)]
+    early = [verdict(f"early {number}", experiment_id=f"e{number}") for number in range(6)]
+    late = [verdict(f"late {number}", experiment_id=f"e{number}") for number in range(24)]
     await published(first, early)
     await second.caught_up()
-    await made_again(kafka, topic)
+    await made_again(kafka, topic, PARTITIONS)
     with capture_logs() as told:
         assert None not in await published(second, late)
         assert await published(first, [*late, *early]) == [None] * 30
         assert await published(second, early) == [None] * 6
     assert [entry["event"] for entry in told].count("verdicts_topic_made_again") == 2, "each worker says so, once"
     assert await ids_on(kafka, topic) == Counter({each.request_id: 1 for each in late})
+
+
+A_CRASH_MAY_COST = 4_000
+"""Milliseconds of the lease; Kafka's session timeout runs beside it."""
+
+
+class Leases(MemoryStore):
+    """Leases whose durations are known, and how often they were renewed."""
+
+    def __init__(self) -> None:
+        super().__init__(ManualClock())
+        self.durations: list[int] = []
+        self.renewals = 0
+
+    def lease(self, key: str, milliseconds: int, owner: str = "") -> MemoryLease:
+        self.durations.append(milliseconds)
+        lease: Any = super().lease(key, milliseconds, owner)
+        renew = lease.renew
+
+        async def counted() -> bool:
+            self.renewals += 1
+            return bool(await renew())
+
+        lease.renew = counted
+        return lease  # type: ignore[no-any-return] # a lease with another method
+
+
+@pytest.fixture
+async def log_at() -> AsyncIterator[Callable[[str, str], tuple[VerdictLog, Leases]]]:
+    logs: list[VerdictLog] = []
+    producers: list[Producer] = []
+
+    def make(bootstrap: str, topic: str) -> tuple[VerdictLog, Leases]:
+        access, leases = KafkaAccess((bootstrap,)), Leases()
+        producers.append(Producer(access))
+        logs.append(VerdictLog(access, producers[-1], topic, leases))  # type: ignore[arg-type] # the twin's keys are plain text
+        return logs[-1], leases
+
+    yield make
+    for log in logs:
+        await log.close()
+    for producer in producers:
+        await producer.close()
+
+
+async def test_a_turn_that_brokers_fence_outlives_its_worker_by_seconds_and_lasts_as_long_as_it_takes(
+    log_at: Callable[[str, str], tuple[VerdictLog, Leases]],
+    kafka: KafkaCluster,
+    topic_prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = f"{topic_prefix}verdicts"
+    kafka.create_topics([topic], 2)
+    log, leases = log_at(kafka.bootstrap, topic)
+    send = FencedProducer.send
+
+    async def slow(self: FencedProducer, *record: Any) -> None:
+        await asyncio.sleep(2.5)
+        await send(self, *record)
+
+    monkeypatch.setattr(FencedProducer, "send", slow)
+    await log.start()
+    assert await log.publish(verdict("r1"), "body", "t/0/1", "e") is not None
+    assert max(leases.durations) <= A_CRASH_MAY_COST
+    assert leases.renewals >= 2
+    await come(lambda: not leases.values)  # it is given back at once
+    renewals = leases.renewals
+    await asyncio.sleep(1.5)
+    assert leases.renewals == renewals, "and renewed no more"
+
+
+async def test_a_turn_that_no_broker_fences_outlives_every_record_that_may_be_on_its_way(
+    log_at: Callable[[str, str], tuple[VerdictLog, Leases]],
+    kafka: KafkaCluster,
+    topic_prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before Kafka 2.8. The lease is the only guard there: a worker that sleeps in its turn must be out of it before
+    another one's begins."""
+    beyond = type("FarVersion", (asking.TopicsByName,), {"API_VERSION": MetadataRequest_v5.API_VERSION + 100})
+    monkeypatch.setattr(asking.TopicIds, "_CLASSES", (beyond,))
+    topic = f"{topic_prefix}verdicts"
+    kafka.create_topics([topic], 2)
+    log, leases = log_at(kafka.bootstrap, topic)
+    await log.start()
+    assert await log.publish(verdict("r1"), "body", "t/0/1", "e") is not None
+    assert min(leases.durations) > 1_000 * max(TURN_SECONDS, PRODUCE_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import orjson
 import pytest
@@ -13,7 +13,7 @@ from faust.types import TP
 
 from agents.ports import Unavailable
 from evalcore.gates.history import Asked, Line
-from evalcore.gates.requests import InvalidRequest, RampRequest, read
+from evalcore.gates.requests import InvalidRequest
 from evalcore.gates.verdict import Moment, as_json, invalid, of_gates, refused
 from rampgate.local.services.broker import MockBroker
 from rampgate.local.services.kafka import KafkaCluster
@@ -23,53 +23,14 @@ from schemas.verdicts import Code, Composition, GateVerdict, JudgeScore, Reason,
 from streams.gates.verdict_log import BODY, VerdictLog
 from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
+from tests.contract.kafka.verdicts import MOMENT, asked, verdict
+from tests.fault.ledger.kafka_log import KafkaLog
 from tests.memory_ports import ManualClock, MemoryStore
 
-MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
 SAMPLE = SampleFacts(
     scope="version", fingerprint="f", size=1, window_seconds=None, composition=Composition(), frozen_at=None
 )
 SCORE = JudgeScore(0.9, 0.5, True, Enforcement.BLOCK, n=1, judge_version="1")
-
-
-def asked(request_id: str, **changes: str | int) -> RampRequest:
-    request = read(
-        json.dumps(
-            {
-                "request_id": request_id, "experiment_id": "e", "agent_id": "a", "agent_version": "v",
-                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z", **changes,
-            }
-        ).encode()
-    )  # fmt: skip
-    assert isinstance(request, RampRequest)
-    return request
-
-
-def verdict(request_id: str, **changes: str) -> Verdict:
-    return of_gates(asked(request_id, **changes), [], MOMENT)
-
-
-@pytest.fixture
-async def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
-    name = f"{topic_prefix}verdicts"
-    kafka.create_topics([name], 3)
-    return name
-
-
-@pytest.fixture
-async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], VerdictLog]]:
-    access = KafkaAccess((kafka.bootstrap,))
-    producer = Producer(access)
-    made: list[VerdictLog] = []
-
-    def make() -> VerdictLog:
-        made.append(VerdictLog(access, producer, topic, MemoryStore(ManualClock())))
-        return made[-1]
-
-    yield make
-    for log in made:
-        await log.close()
-    await producer.close()
 
 
 async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log_of: Callable[[], VerdictLog]) -> None:
@@ -271,16 +232,9 @@ async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) 
 async def test_a_plain_consumer_reads_the_verdict_and_the_body_it_answers(
     log_of: Callable[[], VerdictLog], kafka: KafkaCluster, topic: str
 ) -> None:
-    from aiokafka import AIOKafkaConsumer
-
     log = log_of()
     await log.start()
     await log.publish(verdict("r"), "body", "t/0/1", "e")
-    consumer = AIOKafkaConsumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
-        record = await asyncio.wait_for(consumer.getone(), 10)
-    finally:
-        await consumer.stop()
-    assert json.loads(record.value)["request_id"] == "r"
+    (record,) = KafkaLog(kafka.bootstrap, "", 3).records(topic)
+    assert json.loads(record.value or b"")["request_id"] == "r"
     assert (record.key, dict(record.headers)[BODY]) == (b"e", b"body")

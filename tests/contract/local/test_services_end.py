@@ -63,7 +63,7 @@ def test_close_leaves_no_process_and_no_folder(redis_server: RedisServer) -> Non
 
 
 def test_children_outlive_the_thread_that_started_them(redis_server: RedisServer) -> None:
-    """The kernel's parent-death signal is about threads; a stack starts its services in short-lived ones."""
+    """A stack starts its services in threads that end."""
     server = RedisServer()
     thread = threading.Thread(target=server.start)
     thread.start()

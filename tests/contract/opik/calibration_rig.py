@@ -5,40 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from agents.ports import Unavailable
 from evalcore.registry.disk import today
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.traces_rig import iso
-from tests.unit.rampgate.calibration.round_rig import JUDGES, agreeing, turn
-from tests.unit.rampgate.checks.score_commands import ran
+from tests.memory_ports import AuditSink
+from tests.unit.rampgate.calibration.round_rig import JUDGES, agreeing, calibrate, turn
 
 PROJECT = "shop-eval"
 BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2")
-
-
-class Sink:
-    """The audit's producer."""
-
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-        self.failing = False
-
-    async def send(self, messages: Any) -> None:
-        if self.failing:
-            raise Unavailable("Kafka producer: gone")
-        self.records += [orjson.loads(value) for _, _, value, _ in messages]
-
-    async def close(self) -> None:
-        pass
 
 
 def hash_of(items: Any) -> str:
@@ -50,8 +32,7 @@ class Rig:
     """The round `r1` of `shop`, whose turns are in Opik."""
 
     opik: ScriptedOpik
-    sink: Sink
-    command: Callable[..., tuple[int, dict[str, Any], str]]
+    sink: AuditSink
     folder: Path
     traces: dict[str, str] = field(default_factory=dict)
     """The trace's id of each turn."""
@@ -66,8 +47,8 @@ class Rig:
         return {one["item_id"]: one for one in map(json.loads, lines)}
 
     async def calibrate(self, *words: object) -> tuple[int, dict[str, Any], str]:
-        own = ("calibrate", "jade", "--vertical", "shop", "--round", "r1", "--json")
-        return await asyncio.to_thread(self.command, *own, *map(str, words))
+        """In a thread, since the server lives in this loop."""
+        return await asyncio.to_thread(calibrate, *words)
 
     async def add(self, *numbers: int, days_ago: int = 3, project: str = PROJECT, **changed: Any) -> None:
         """Puts the turns of these numbers, as the round's files have them, into Opik."""
@@ -114,14 +95,12 @@ class Rig:
             await self.opik.call("PUT", "/v1/private/traces/feedback-scores", body)
 
 
-def rig_of(
-    opik: ScriptedOpik, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Rig:
-    sink = Sink()
+def rig_of(opik: ScriptedOpik, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    sink = AuditSink()
     monkeypatch.setattr("rampgate.wiring.Producer", lambda access: sink)
     monkeypatch.setattr("rampgate.calibration.cycle.configure_logs", lambda level, form: None)
     monkeypatch.setenv("RAMPGATE_OPIK", opik.url)
     monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")
     monkeypatch.setenv("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "60000")
     monkeypatch.setattr("streams.opik.traces.SINGLE_TRACES_PER_MINUTE", 600_000)
-    return Rig(opik, sink, lambda *words: ran(capsys, monkeypatch, *words), folder)
+    return Rig(opik, sink, folder)

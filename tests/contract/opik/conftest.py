@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rampgate.local.model.server import Running
+from tests.contract.opik import sync_rig
 from tests.contract.opik.calibration_rig import Rig, rig_of
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.unit.rampgate.calibration.round_rig import vertical
@@ -26,11 +27,16 @@ async def shop_round(
     opik: ScriptedOpik,
     tmp_path: Path,
     judges_model: Running,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Rig:
     root = vertical(tmp_path)
     alone(tmp_path, monkeypatch)
     for name, value in environment(root, judges_model.url).items():
         monkeypatch.setenv(name, value)
-    return rig_of(opik, tmp_path, capsys, monkeypatch)
+    return rig_of(opik, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, opik: ScriptedOpik) -> sync_rig.Rig:
+    """The shipped registry's copy; the projects of both verticals have no rule."""
+    return await sync_rig.made(tmp_path, opik)

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from typer.testing import CliRunner
-
 from evalcore.registry.opik_rules import OpikRule
 from evalcore.registry.registry import Registry
 from evalcore.reloading import ReloadingRegistry
 from evalcore.yaml.findings import ValidationResult
-from rampgate.cli import app
-from rampgate.console import Failure
-from rampgate.settings import SettingsError
 from streams.opik.client import OpikClient
 from streams.opik.rules import OpikRules
 from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.cli.registry_copies import Ran, copied
 
 EVALUATORS = "automations/evaluators"
@@ -75,12 +71,7 @@ async def made(folder: Path, opik: ScriptedOpik, key: str | None = None) -> Rig:
 def _run(arguments: tuple[str, ...], env: dict[str, str]) -> Ran:
     # Logging is the whole process's, and would go on writing to this call's stderr.
     with patch("rampgate.logs.configure_logs"):
-        result = CliRunner().invoke(app, list(arguments), env=env)
-    if isinstance(result.exception, Failure | SettingsError):
-        return Ran(2, result.stdout, f"{result.stderr}rampgate: {result.exception}\n")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return Ran(result.exit_code, result.stdout, result.stderr)
+        return Ran(*said(*arguments, **env))
 
 
 class Files:

@@ -110,7 +110,7 @@ async def test_a_text_that_changed_since_the_draw_is_told(shop_round: Rig) -> No
 
 async def test_without_audit_no_text_is_read_and_no_round_begins(shop_round: Rig) -> None:
     await shop_round.add(*range(TURNS))
-    shop_round.sink.failing = True
+    shop_round.sink.failing_after = 0
     code, _, err = await shop_round.calibrate(*BEGUN, "--sheet", "sheet.csv")
     assert (code, "can't be audited" in err) == (2, True)
     assert not Path("sheet.csv").exists()

@@ -1,14 +1,18 @@
-"""People score a calibration round in an annotation queue of Opik (PF-9 §5.3, §2, FR-14)."""
+"""People score a calibration round in an annotation queue of Opik (PF-9 §5.3, §2, FR-14). A round that is killed while
+it draws from Opik and makes its queue ends as one that was not (issue 13)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+import shutil
 from typing import Any
 
 import pytest
 
 from tests.contract.opik.calibration_rig import BEGUN, PROJECT, Rig
-from tests.unit.rampgate.calibration.round_rig import JUDGES, TURNS
+from tests.unit.rampgate.calibration.round_rig import JUDGES, TURNS, contents, killed
 
 QUEUES, DEFINITIONS = "/v1/private/annotation-queues", "/v1/private/feedback-definitions"
 
@@ -146,3 +150,31 @@ async def test_turns_of_a_file_without_ids_of_opiks_have_no_queue(shop_round: Ri
     code, _, err = await shop_round.calibrate("--queue", "--annotations", "turns.jsonl")
     assert (code, "give either --annotations or --queue" in err) == (2, True)
     assert PROJECT not in err
+
+
+KILLS = 14
+"""Before and after: the beginning, three files of the draw, a definition, the queue, a file of what people said. What
+is made in Opik is there for the next run, which makes fewer things."""
+
+
+async def test_pf9_5_3_a_round_killed_while_it_draws_and_makes_its_queue_ends_with_the_same_bytes_and_one_queue(
+    shop_round: Rig, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People scored all turns before, so that nobody is waited for."""
+    await shop_round.add(*range(TURNS))
+    await shop_round.agree(shop_round.traces)
+    tree = tmp_path_factory.mktemp("killed") / "tree"
+    shutil.copytree(shop_round.folder, tree)
+    words = (*BEGUN, "--queue", "--write")
+    with monkeypatch.context() as patched:
+        patched.setenv("RAMPGATE_CONFIGS", str(tree / "configs"))
+        own = ("calibrate", "jade", "--vertical", "shop", "--round", "r1")
+        told = await asyncio.to_thread(killed, [*own, *words], tree, "annotate")
+    assert int(re.findall(r"killed (\d+) times", told)[-1]) >= KILLS, told
+    (queue,) = (await shop_round.opik.call("GET", QUEUES))["content"]
+    made = (await shop_round.opik.requests())[f"POST {QUEUES}"]
+    assert made == 1, "before it is made nobody made it, and afterwards it is there"
+    code, told_, err = await shop_round.calibrate(*words)
+    assert (code, told_["queue"]["id"]) == (0, queue["id"]), err
+    assert queue["items_count"] == len(shop_round.drawn())
+    assert contents(tree) == contents(shop_round.folder)

@@ -19,7 +19,6 @@ import httpx
 import orjson
 import pytest
 
-from agents.ports import Unavailable
 from rampgate.export import command, verification, writing
 from rampgate.export.command import Options, export_turns
 from rampgate.export.writing import Written
@@ -28,42 +27,22 @@ from rampgate.settings_sources import load_settings
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.sync_rig import Rig
 from tests.contract.opik.traces_rig import MINUTE, iso, now
+from tests.memory_ports import AuditSink
 from tests.unit.rampgate.cli.registry_copies import Ran, copied
 
 DOWN = "feedback_scores.user_signal_thumbs < 0"
 AWKWARD = "one\u2028two\u2029\x85\x1b[31m\x00 \U0001f600 three\r\nfour"
 
 
-class Sink:
-    """The audit's producer; `failing_after`: it takes so many records and no more."""
-
-    def __init__(self) -> None:
-        self.every: list[dict[str, Any]] = []
-        self.failing_after: int | None = None
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """Those of pages."""
-        return [one for one in self.every if "page" in one["query"]]
-
-    async def send(self, messages: Any) -> None:
-        if len(self.every) == self.failing_after:
-            raise Unavailable("Kafka producer: gone")
-        self.every += [orjson.loads(value) for _, _, value, _ in messages]
-
-    async def close(self) -> None:
-        pass
-
-
 @pytest.fixture
-def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
-    made = Sink()
+def sink(monkeypatch: pytest.MonkeyPatch) -> AuditSink:
+    made = AuditSink()
     monkeypatch.setattr(command, "Producer", lambda access: made)
     return made
 
 
 @pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch, sink: Sink) -> Rig:
+async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch, sink: AuditSink) -> Rig:
     monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     monkeypatch.setenv("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "60000")
     return Rig(copied(tmp_path), opik)
@@ -93,7 +72,9 @@ def lines(content: str) -> list[dict[str, Any]]:
     return [json.loads(one) for one in content.split("\n")[:-1]]
 
 
-async def test_pf9_fr12_ac12_each_turn_that_matches_is_a_line_with_texts_and_all_scores(rig: Rig, sink: Sink) -> None:
+async def test_pf9_fr12_ac12_each_turn_that_matches_is_a_line_with_texts_and_all_scores(
+    rig: Rig, sink: AuditSink
+) -> None:
     trace_id = await add(rig, "down", 5, said="where is it?", category="tips")
     await rig.opik.add_score(trace_id, "tone", 2, "receipts-eval")
     await rig.opik.add_score(trace_id, "helpfulness", 4, "receipts-eval")
@@ -116,7 +97,7 @@ async def test_pf9_fr12_ac12_each_turn_that_matches_is_a_line_with_texts_and_all
         "judge_scores": {"helpfulness": 4.0, "tone": 2.0},
         "feedback_scores": {"user_signal_reroll": 1.0, "user_signal_thumbs": -1.0},
     }
-    (record,) = sink.records
+    (record,) = sink.pages
     assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)
     assert record["caller"].startswith("cli:")
     assert record["query"]["where"] == "feedback_scores.user_signal_thumbs < 0.0"
@@ -163,7 +144,7 @@ async def test_nothing_of_other_verticals_sub_agents_and_times_is_exported(rig: 
 
 
 async def test_audit_counts_and_hashes_equal_the_export_page_by_page(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PF-9 FR-12: PS-5's sink captures the access."""
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 3)
@@ -174,20 +155,20 @@ async def test_audit_counts_and_hashes_equal_the_export_page_by_page(
     assert ran.code == 0, ran.err
     ids = [one["response_id"] for one in lines(file.read_text())]
     assert ids == [f"r-{number}" for number in range(7, -1, -1)]
-    assert [record["count"] for record in sink.records] == [3, 3, 2]
-    for number, record in enumerate(sink.records):
+    assert [record["count"] for record in sink.pages] == [3, 3, 2]
+    for number, record in enumerate(sink.pages):
         page = sorted(ids[3 * number : 3 * number + 3])
         assert record["response_ids_sha256"] == hashlib.sha256("\n".join(page).encode()).hexdigest()
     assert (ran.json["lines"], ran.json["pages"], ran.json["limit_reached"]) == (8, 3, False)
     assert ran.json["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     limited = await export(rig, "--limit", "4")
     assert [one["response_id"] for one in lines(limited.out)] == ids[:4]
-    assert [record["count"] for record in sink.records[3:]] == [3, 1]
+    assert [record["count"] for record in sink.pages[3:]] == [3, 1]
     assert "there may be more" in limited.err
 
 
 async def test_pf9_ac12_without_audit_there_is_no_line(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
     for number in range(5):
@@ -199,7 +180,7 @@ async def test_pf9_ac12_without_audit_there_is_no_line(
 
 
 async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_its_records_are_of_one_export(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the window of the one that failed: turns that came since are none of its."""
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
@@ -217,15 +198,15 @@ async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_
     assert [one["response_id"] for one in found] == ["r-4", "r-3", "r-2", "r-1", "r-0"]
     assert (ran.json["lines"], ran.json["pages"]) == (5, 3)
     assert ran.json["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
-    assert [record["count"] for record in sink.records] == [2, 2, 1]
-    assert [record["query"]["page"] for record in sink.records] == [1, 2, 3]
-    assert {record["query"]["export"] for record in sink.records} == {ran.json["export"]}
-    assert len({record["query"]["until"] for record in sink.records}) == 1
+    assert [record["count"] for record in sink.pages] == [2, 2, 1]
+    assert [record["query"]["page"] for record in sink.pages] == [1, 2, 3]
+    assert {record["query"]["export"] for record in sink.pages} == {ran.json["export"]}
+    assert len({record["query"]["until"] for record in sink.pages}) == 1
     assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == ["out.jsonl"]
 
 
 async def test_an_export_that_failed_begins_again_where_the_vertical_states_another_layout(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
     for number in range(3):
@@ -247,7 +228,7 @@ SEARCH = {"path": "traces/search"}
     "fault", [{"status": 429, "headers": {"Retry-After": "1"}}, {"status": 503}, {"drop": True}], ids=str
 )
 async def test_an_opik_that_fails_for_a_moment_in_the_middle_costs_no_line_and_doubles_none(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
     for number in range(6):
@@ -258,11 +239,11 @@ async def test_an_opik_that_fails_for_a_moment_in_the_middle_costs_no_line_and_d
     ran = await export(rig, "--output", str(file), RAMPGATE_OPIK_RETRY_SECONDS="60")
     assert ran.code == 0, ran.err
     assert [one["response_id"] for one in lines(file.read_text())] == [f"r-{number}" for number in range(5, -1, -1)]
-    assert [record["count"] for record in sink.records] == [2, 2, 2]
+    assert [record["count"] for record in sink.pages] == [2, 2, 2]
 
 
 async def test_an_opik_that_fails_for_good_in_the_middle_leaves_a_beginning(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
     for number in range(6):
@@ -272,11 +253,11 @@ async def test_an_opik_that_fails_for_good_in_the_middle_leaves_a_beginning(
     file = tmp_path / "out.jsonl"
     ran = await export(rig, "--output", str(file))
     assert (ran.code, "503" in ran.err, file.exists()) == (2, True, False), ran.err
-    assert [record["count"] for record in sink.records] == [2, 2]
+    assert [record["count"] for record in sink.pages] == [2, 2]
     await rig.opik.heal()
     assert (await export(rig, "--output", str(file))).code == 0
     assert [one["response_id"] for one in lines(file.read_text())] == [f"r-{number}" for number in range(5, -1, -1)]
-    assert [record["query"]["page"] for record in sink.records] == [1, 2, 3]
+    assert [record["query"]["page"] for record in sink.pages] == [1, 2, 3]
 
 
 async def test_a_response_that_another_trace_answers_meanwhile_is_a_line_once(
@@ -309,7 +290,7 @@ async def test_texts_survive_whatever_stands_in_them(rig: Rig, tmp_path: Path) -
     assert found["agent_response"] == AWKWARD
 
 
-async def test_bad_input_ends_with_2_and_what_to_do(rig: Rig, sink: Sink, tmp_path: Path) -> None:
+async def test_bad_input_ends_with_2_and_what_to_do(rig: Rig, sink: AuditSink, tmp_path: Path) -> None:
     await add(rig, "r", 5)
     bad = {
         "--where: column 1": await export(rig, where="thumbs < 0"),
@@ -351,7 +332,7 @@ async def test_who_waits_for_opik_learns_at_once_for_what_and_how_long(rig: Rig,
 
 
 async def test_a_full_disk_ends_the_command_with_what_to_do_and_it_goes_on(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is there before the lines; of the page the last record counts."""
 
@@ -363,25 +344,25 @@ async def test_a_full_disk_ends_the_command_with_what_to_do_and_it_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(writing, "encoded", full)
         ran = await export(rig, "--output", str(file))
-    assert (ran.code, ran.out, file.exists()) == (2, "", False)
+    assert (ran.code, ran.out, [one.name for one in tmp_path.iterdir() if "jsonl" in one.name]) == (2, "", [])
     assert "out.jsonl: can't be written: No space left on device; once it can, the same command goes on" in ran.err
-    assert len(sink.records) == 1
+    assert len(sink.pages) == 1
     assert (await export(rig, "--output", str(file))).code == 0
     assert [one["response_id"] for one in lines(file.read_text())] == ["r"]
-    assert [record["query"]["page"] for record in sink.records] == [1, 1]
+    assert [record["query"]["page"] for record in sink.pages] == [1, 1]
 
 
-async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: Sink) -> None:
+async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: AuditSink) -> None:
     await add(rig, "r", 5)
     file = rig.configs / "verticals" / "receipts.yaml"
     file.write_text(file.read_text() + f"\napi_key_file: {rig.configs / 'no-such-key'}\n")
     ran = await export(rig, RAMPGATE_OPIK_API_KEY="the operator's")
     assert (ran.code, ran.out, "api_key_file of receipts" in ran.err) == (2, "", True)
-    assert sink.records == []
+    assert sink.pages == []
 
 
 @pytest.fixture
-async def guarded(tmp_path: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+async def guarded(tmp_path: Path, sink: AuditSink, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     """An Opik that wants the operator's key."""
     monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
     running = await start(api_key="the operator's")
@@ -391,22 +372,22 @@ async def guarded(tmp_path: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch) -
     await running.close()
 
 
-async def test_a_key_that_opik_refuses_is_told_with_the_vertical_and_its_file(guarded: Rig, sink: Sink) -> None:
+async def test_a_key_that_opik_refuses_is_told_with_the_vertical_and_its_file(guarded: Rig, sink: AuditSink) -> None:
     """Such as another vertical's: nothing is read with the operator's instead."""
     await add(guarded, "r", 5)
     assert (await export(guarded, RAMPGATE_OPIK_API_KEY="the operator's")).code == 0
     file, secret = guarded.configs / "verticals" / "receipts.yaml", guarded.configs / "receipts.key"
     file.write_text(f"{file.read_text()}\napi_key_file: {secret}\n")
     secret.write_text("another vertical's\n")
-    sink.every.clear()
+    sink.records.clear()
     ran = await export(guarded, RAMPGATE_OPIK_API_KEY="the operator's")
-    assert (ran.code, ran.out, sink.records) == (2, "", [])
+    assert (ran.code, ran.out, sink.pages) == (2, "", [])
     assert all(word in ran.err for word in ("vertical receipts", "receipts-eval", "api_key_file in", "receipts.yaml"))
     assert "another vertical's" not in ran.err
 
 
 async def test_a_reader_that_goes_away_ends_the_export_quietly(
-    rig: Rig, sink: Sink, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rig: Rig, sink: AuditSink, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`rampgate export … | head`: one page is on record that nobody read, and none is read after it."""
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
@@ -421,29 +402,11 @@ async def test_a_reader_that_goes_away_ends_the_export_quietly(
         assert await asyncio.to_thread(lambda: asyncio.run(export_turns(settings, options))) is None
         monkeypatch.undo()
     assert capsys.readouterr().err == ""
-    assert [record["count"] for record in sink.records] == [2]
-
-
-async def test_pf9_ac12_a_file_that_cant_be_written_leaves_records_of_more_and_no_file(
-    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
-    for number in range(6):
-        await add(rig, f"r-{number}", 20 - number)
-
-    def full(one: Any) -> bytes:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("rampgate.export.writing.encoded", full)
-    file = tmp_path / "out.jsonl"
-    ran = await export(rig, "--output", str(file))
-    assert (ran.code, "No space left on device" in ran.err) == (2, True)
-    assert [record["count"] for record in sink.records] == [2]
-    assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == []
+    assert [record["count"] for record in sink.pages] == [2]
 
 
 async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rerolled(
-    rig: Rig, sink: Sink, tmp_path: Path
+    rig: Rig, sink: AuditSink, tmp_path: Path
 ) -> None:
     asked = {"q": "why?"}
     for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None), ("c", 16, None), ("apart", 9, None)):
@@ -457,7 +420,7 @@ async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rer
     found = lines(file.read_text())
     assert [(one["chosen_response_id"], one["rejected_response_id"]) for one in found] == [("c", "a"), ("c", "b")]
     assert ran.json["left_out"]["chains_cut_by_window"] == 1, "its last answer may yet be rerolled"
-    (record,) = sink.records
+    (record,) = sink.pages
     assert record["count"] == 3
     assert record["response_ids_sha256"] == hashlib.sha256(b"a\nb\nc").hexdigest()
     assert record["query"]["pairs"] is True
@@ -482,12 +445,12 @@ SEALED = {"RAMPGATE_SEAL_KEY": "a key of this installation"}
 
 
 @pytest.fixture
-async def down(rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def down(rig: Rig, sink: AuditSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of five lines in three pages, whose audit stands on the topic that `--verify` reads."""
     monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
 
     async def records(access: Any, topic: str) -> AsyncIterator[SimpleNamespace]:
-        for one in sink.every:
+        for one in sink.records:
             yield SimpleNamespace(value=orjson.dumps(one))
 
     monkeypatch.setattr(verification, "records_now", records)
@@ -505,9 +468,9 @@ async def verified(rig: Rig, file: Path) -> tuple[int, dict[str, Any]]:
 
 
 async def test_the_last_record_has_the_pages_and_the_bytes_and_the_file_is_verified(
-    rig: Rig, sink: Sink, down: Path
+    rig: Rig, sink: AuditSink, down: Path
 ) -> None:
-    *pages, end = sink.every
+    *pages, end = sink.records
     sha256 = hashlib.sha256(down.read_bytes()).hexdigest()
     assert (end["query"]["pages"], end["query"]["lines"], end["query"]["sha256"]) == (len(pages), 5, sha256)
     assert len(pages) > 1
@@ -519,27 +482,27 @@ async def test_the_last_record_has_the_pages_and_the_bytes_and_the_file_is_verif
 
 @pytest.mark.parametrize("change", ["last page", "first page", "end", "count", "another's key", "cut file"])
 async def test_an_audit_or_a_file_that_lacks_something_is_not_verified(
-    rig: Rig, sink: Sink, down: Path, change: str
+    rig: Rig, sink: AuditSink, down: Path, change: str
 ) -> None:
     if change == "last page":
-        del sink.every[-2]
+        del sink.records[-2]
     elif change == "first page":
-        del sink.every[0]
+        del sink.records[0]
     elif change == "end":
-        del sink.every[-1]
+        del sink.records[-1]
     elif change == "count":
-        sink.every[1]["count"] += 1
+        sink.records[1]["count"] += 1
     elif change == "another's key":
-        sink.every[-1]["query"]["hmac"] = "0" * 64
+        sink.records[-1]["query"]["hmac"] = "0" * 64
     else:
         down.write_bytes(b"".join(down.read_bytes().splitlines(keepends=True)[:-2]))
     code, told = await verified(rig, down)
     assert (code, told["holds"], bool(told["reason"])) == (1, False, True)
 
 
-async def test_two_exports_on_one_topic_are_two_chains(rig: Rig, sink: Sink, down: Path, tmp_path: Path) -> None:
+async def test_two_exports_on_one_topic_are_two_chains(rig: Rig, sink: AuditSink, down: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.jsonl"
     ran = await rig.run("export", "--where", DOWN, "--vertical", "receipts", "--output", str(again), **SEALED)
     assert ran.code == 0, ran.err
-    assert [one["query"]["previous"] for one in sink.every].count("") == 2
+    assert [one["query"]["previous"] for one in sink.records].count("") == 2
     assert (await verified(rig, down))[0] == (await verified(rig, again))[0] == 0

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from rampgate.local.opik.server import start
 from tests.asking import HTTP
+from tests.unit.rampgate.ci_gate.gate_rig import beside
 from tests.unit.rampgate.cli.registry_copies import Ran, copied, edit, run
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 
 @pytest.fixture
 def opik(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A local Opik that runs beside a command's own event loop: its URL."""
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    running = asyncio.run_coroutine_threadsafe(start(faults=True), loop).result(20)
-    for name in ("receipts-eval", "consumer-agent"):
-        HTTP.post(f"{running.url}/v1/private/projects", json={"name": name}).raise_for_status()
-    monkeypatch.setenv("RAMPGATE_OPIK", running.url)
-    monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")
-    monkeypatch.setenv("RAMPGATE_HTTP", "127.0.0.1:1")
-    yield running.url
-    asyncio.run_coroutine_threadsafe(running.close(), loop).result(20)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(20)
+    with beside(start(faults=True)) as running:
+        for name in ("receipts-eval", "consumer-agent"):
+            HTTP.post(f"{running.url}/v1/private/projects", json={"name": name}).raise_for_status()
+        monkeypatch.setenv("RAMPGATE_OPIK", running.url)
+        monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")
+        monkeypatch.setenv("RAMPGATE_HTTP", "127.0.0.1:1")
+        yield running.url
 
 
 def sync(configs: Path, *more: str) -> Ran:
@@ -61,12 +54,10 @@ def test_a_changed_threshold_reaches_each_verticals_copy_of_the_judge(opik: str,
 def test_pc5_ac7_a_bad_threshold_of_the_manifest_is_reverted_in_git_and_synced_back(opik: str, tmp_path: Path) -> None:
     """PC5 §5.7, §10.3: the same path as for a rule; the judge's version never changed, so its baselines hold."""
     configs = copied(tmp_path)
-    git(tmp_path, "init", "-q")
     for message, threshold in (("shipped", "0.9"), ("too strict for anybody", "0.999")):
         edit(configs / "manifest-base.yaml", "data_integrity: 0.9\n", f"data_integrity: {threshold}\n")
         assert run(configs, "manifest", "resolve").code == 0
-        git(tmp_path, "add", "-A")
-        git(tmp_path, "commit", "-qm", message)
+        committed(tmp_path, message)
         assert sync(configs).code == 0
     bad = in_opik(opik, "data_integrity")
     git(tmp_path, "revert", "--no-edit", "HEAD")

@@ -1,20 +1,26 @@
-"""Opik, or what stands in front of it, answers without end: a worker reads up to a bound, and nothing good is lost."""
+"""Odd answers of Opik, or of what stands in front of it: one without end is read up to a bound, and what is no text is
+read with a sign in its place; nothing good is lost with it."""
 
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
+import orjson
 import pytest
 import uuid6
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.ports import Refusal, Unavailable, Write
 from evalcore.scoring.http_client import LONGEST_ERROR
 from schemas.outcomes import Cause
 from streams.opik import client as opik_client
-from streams.opik.client import ApiError, LongAnswer, OpikClient, OpikScores
+from streams.opik.client import ApiError, LongAnswer, OpikClient, OpikScores, read
 from streams.opik.datasets import OpikDatasets
 from streams.opik.traces import OpikTraces
 from tests.contract.opik.scripted_opik import ScriptedOpik
@@ -113,3 +119,52 @@ async def test_pages_that_are_too_long_are_read_in_smaller_ones(
     with pytest.raises(Unavailable, match="search"):
         await OpikTraces(client, per_minute=60_000, retry_seconds=1.0, projects=("a",)).find({"r-0": at})
     await client.close()
+
+
+JSON = st.recursive(st.text(st.characters(exclude_categories=())) | st.integers(-9, 9), st.lists, max_leaves=8)
+
+
+@given(JSON, st.booleans())
+def test_half_of_a_surrogate_pair_becomes_a_sign_and_all_else_stays(value: Any, ascii_only: bool) -> None:
+    written = json.dumps(value, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    found = read(written)
+    orjson.dumps(found)
+    if not any(map(half, json.dumps(value, ensure_ascii=False))):
+        assert found == value
+
+
+def half(character: str) -> bool:
+    return 0xD800 <= ord(character) <= 0xDFFF
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (rb'"a\ud800b"', "a\ufffdb"),
+        (rb'"\udc00\ud800"', "\ufffd\ufffd"),
+        (rb'"\ud83d\ude00 \ud800"', "\U0001f600 \ufffd"),
+        (rb'"\\ud800 \ud800"', "\\ud800 \ufffd"),
+        (b'"\xff"', "\ufffd"),
+    ],
+)
+def test_what_stands_around_it_is_read_as_it_is(written: bytes, found: str) -> None:
+    assert read(written) == found
+
+
+async def test_a_search_brings_the_traces_beside_one_whose_text_is_none() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b'{"id": "1", "input": "\\ud800"}\n{"id": "2", "input": "hello"}\n')
+
+    async def broken(request: web.Request) -> web.Response:
+        return web.Response(body=b'{"id": "1", "input": "')
+
+    app = web.Application()
+    app.router.add_post("/v1/private/traces/search", answer)
+    app.router.add_post("/v1/private/broken", broken)
+    async with TestServer(app) as server:
+        client = OpikClient(str(server.make_url("/")), "default", None, 60.0, 1)
+        found = await client.lines("traces/search", {})
+        assert [trace["input"] for trace in found] == ["\ufffd", "hello"]
+        with pytest.raises(ApiError, match="200"):
+            await client.lines("broken", {})
+        await client.close()

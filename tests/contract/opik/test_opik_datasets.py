@@ -1,4 +1,5 @@
-"""What the manifest says of its dataset, looked up in Opik's REST API, on a local Opik (PC5 §5.3, R-1)."""
+"""The datasets that the manifest names beside those in Opik, by REST API and by `rampgate datasets`, on a local Opik
+(PC5 §2, §5.3, §5.6, R-1)."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from streams.opik import datasets as opik_datasets
 from streams.opik.client import OpikClient
 from streams.opik.datasets import OpikDatasets
 from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.contract.opik.sync_rig import Rig
 from tests.unit.evalcore.registry.registry_disk import built, written
 
 NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
@@ -120,3 +122,37 @@ async def test_a_version_that_is_not_there_is_no_dataset_of_the_gate(opik: Scrip
     await put(opik, item("general_qa"))
     settings, _ = golden(opik, tmp_path)
     assert await from_opik(settings, built({"evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}}}}}"})) is None
+
+
+async def test_pc5_2_a_missing_dataset_is_told_and_nothing_is_written(rig: Rig) -> None:
+    ran = await rig.run("datasets", "--json")
+    assert ran.code == 1, ran.err
+    first = ran.json["datasets"][0]
+    assert (first["of"], first["there"], first["items"]) == ("platform", False, None)
+    assert "has no dataset" in first["findings"][0]["message"]
+    text = await rig.run("datasets")
+    assert first["name"] in text.out
+    assert "has no dataset" in text.out
+    assert not [name for name in await rig.opik.requests() if name.startswith(("PUT", "PATCH", "DELETE"))]
+
+
+async def test_an_opik_out_of_reach_and_a_vertical_that_nobody_registered_end_with_2(rig: Rig) -> None:
+    ran = await rig.run("datasets", "--json", RAMPGATE_OPIK="http://127.0.0.1:9")
+    assert ran.code == 2
+    assert ran.json["datasets"][0]["error"]
+    ran = await rig.run("datasets", "--vertical", "reciepts")
+    assert (ran.code, "receipts" in ran.err) == (2, True)
+
+
+async def test_one_dataset_is_shown_with_its_items_by_category_and_an_unknown_name_is_told(rig: Rig) -> None:
+    listed = await rig.run("datasets", "--json")
+    name = listed.json["datasets"][0]["name"]
+    items = [{"source": "sdk", "data": {"input": "hi", "metadata": {"category": "gree\x1bting"}}} for _ in range(3)]
+    await rig.opik.call("PUT", "/v1/private/datasets/items", {"dataset_name": name, "items": items})
+    ran = await rig.run("datasets", name, "--json")
+    (shown,) = [one for one in ran.json["datasets"] if one["of"] == "platform"]
+    assert (ran.code, shown["items"], shown["categories"]) == (1, 3, {"gree\x1bting": 3}), "another size is a finding"
+    text = await rig.run("datasets", name)
+    assert "gree ting" in text.out, "no control character of Opik's reaches the terminal"
+    ran = await rig.run("datasets", name[:-1])
+    assert (ran.code, name in ran.err) == (2, True)

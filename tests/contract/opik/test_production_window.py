@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import yaml
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.sync_rig import Rig
 from tests.contract.opik.traces_rig import iso
-from tests.unit.rampgate.cli.registry_copies import copied, edit, files
+from tests.unit.rampgate.cli.registry_copies import edit, files
 
 SECRET = "my card is 4111"
 JUDGE = "configs/rules/ux_quality.yaml"
@@ -24,12 +23,6 @@ DAY = date(2026, 11, 21)
 @pytest.fixture(autouse=True)
 def on_one_day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalcore.registry.disk.today", lambda: DAY)
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
-    return Rig(copied(tmp_path), opik)
 
 
 class Turns:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.contract.opik.scripted_opik import ScriptedOpik
-from tests.contract.opik.sync_rig import EVALUATORS, QUALITY, Rig, made
+from tests.contract.opik.sync_rig import EVALUATORS, QUALITY, Rig
 from tests.unit.rampgate.cli.registry_copies import edit
 
 CREATE = {"path": EVALUATORS, "method": "POST"}
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    return await made(tmp_path, opik)
 
 
 async def test_pc5_own_form_creates_and_restores_one_rule(rig: Rig) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import EVALUATORS, Rig
 from tests.unit.rampgate.cli.registry_copies import Ran, copied, edit
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 QUALITY = "rules/response_quality.yaml"
 OWN = "rules/receipts/response_quality.yaml"
@@ -23,25 +23,19 @@ async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
     await opik.call("POST", "/v1/private/projects", {"name": "receipts-eval"})
     rig = Rig(copied(tmp_path), opik)
     (rig.configs / "verticals/rewards_assistant.yaml").unlink()
-    git(tmp_path, "init", "-q")
-    commit(rig, "shipped")
+    committed(tmp_path)
     assert (await created(rig, "ux_quality")).code == 0
     edit(rig.configs / QUALITY, "## Scores", f"{BAD}\n\n  ## Scores")
     edit(rig.configs / OWN, "threshold:", "floor: 3\nthreshold:")
-    commit(rig, "bad")
+    committed(tmp_path)
     assert (await created(rig, "response_quality")).code == 0
     edit(rig.configs / "rules/ux_quality.yaml", "tolerance: 0.05", "tolerance: 0.04")
-    commit(rig, "another judge")
+    committed(tmp_path)
     return rig
 
 
 async def created(rig: Rig, judge: str) -> Ran:
     return await rig.run("rules", "create", "--name", judge, "--file", str(rig.configs / f"rules/{judge}.yaml"))
-
-
-def commit(rig: Rig, message: str) -> None:
-    git(rig.configs, "add", "-A", ":/")
-    git(rig.configs, "commit", "-qm", message)
 
 
 async def roll_back(rig: Rig, *more: str) -> Ran:
@@ -113,9 +107,9 @@ async def test_without_a_yes_or_a_terminal_nothing_is_changed(rig: Rig) -> None:
 
 async def test_an_earlier_version_that_holds_an_error_is_neither_written_nor_synced(rig: Rig) -> None:
     edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
-    commit(rig, "broken")
+    committed(rig.configs.parent, "broken")
     edit(rig.configs / QUALITY, "tolerance: -1", "tolerance: 0.2")
-    commit(rig, "mended")
+    committed(rig.configs.parent, "mended")
     before = await rig.writes()
     ran = await roll_back(rig, "--json")
     assert (ran.code, ran.json["rolled_back"], ran.json["valid"]) == (1, False, False)
@@ -127,7 +121,7 @@ async def test_an_earlier_version_that_holds_an_error_is_neither_written_nor_syn
 
 async def test_a_version_that_is_too_broken_to_serve_can_be_rolled_back(rig: Rig) -> None:
     (rig.configs / QUALITY).write_text("name: [")
-    commit(rig, "no rule file at all")
+    committed(rig.configs.parent, "no rule file at all")
     ran = await rig.run("rules", "rollback", "response_quality", "--to", "HEAD~3", "--yes")
     assert ran.code == 0
     assert not await bad_in_opik(rig)
@@ -201,7 +195,7 @@ async def test_a_judge_or_version_that_is_none_is_bad_input(rig: Rig, arguments:
 async def test_a_judge_that_was_removed_comes_back(rig: Rig) -> None:
     """With the manifest still naming it: what was removed is restored, in the files and in Opik."""
     (rig.configs / "rules/greeting_quality.yaml").unlink()
-    commit(rig, "removed")
+    committed(rig.configs.parent, "removed")
     ran = await rig.run("rules", "rollback", "greeting_quality", "--yes")
     assert ran.code == 0
     assert (rig.configs / "rules/greeting_quality.yaml").exists()

@@ -1,32 +1,36 @@
-"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.6, §5.7."""
+"""`rampgate rules sync` on a local Opik (PC5 FR-7, FR-9, AC-7, AC-8, §2, §5.6, §5.7): what it writes, with each
+vertical's key to Opik, and what `--delete` takes away, audited."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from evalcore.registry.opik_rules import METADATA
 from rampgate.http.routes import Side, make_app
+from rampgate.local.opik.server import start
 from rampgate.registry.serving import ServedRegistry
 from schemas.answers import Health
 from streams.metrics import Metrics
+from streams.opik.client import OpikClient
+from streams.opik.rules import OpikRules
 from tests.contract.opik.scripted_opik import ScriptedOpik
-from tests.contract.opik.sync_rig import QUALITY, Files, Rig, made
+from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Files, Rig, made
 from tests.unit.rampgate.cli.registry_copies import edit
 
 SYNCED = 16
 SAID = 10
 """Of 16 judges; six are for some sub-agents, which Opik's filters can't say: their copies are never enabled."""
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    return await made(tmp_path, opik)
 
 
 async def test_pc5_ac8_each_vertical_gets_its_judges_in_its_own_project_disabled(rig: Rig) -> None:
@@ -176,3 +180,133 @@ async def test_a_sync_leaves_its_duration(rig: Rig, tmp_path: Path) -> None:
     left = tmp_path / "sync.prom"
     assert (await rig.sync("--metrics-file", str(left))).code == 0
     assert "rampgate_rules_sync_duration_seconds_count 1.0" in await asyncio.to_thread(left.read_text)
+
+
+KEY = "the-operators-key"
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[Rig]:
+    """An Opik that wants a key."""
+    running = await start(api_key=KEY)
+    headers = {"Authorization": KEY, "Comet-Workspace": "default"}
+    async with httpx.AsyncClient(timeout=20, headers=headers) as http:
+        yield await made(tmp_path, ScriptedOpik(running.url, http), KEY)
+    await running.close()
+
+
+async def test_read_only_credentials_are_told_with_vertical_and_setting_and_need_no_right_to_plan(rig: Rig) -> None:
+    for method in ("POST", "PATCH"):
+        await rig.opik.fault(match={"path": EVALUATORS, "method": method}, status=403)
+    assert (await rig.run("rules", "sync", "--dry-run")).code == 0
+    ran = await rig.sync("--vertical", "receipts", "--json")
+    assert ran.code == 2
+    told = ran.json["verticals"][0]["error"]
+    assert "the key of vertical receipts may read and not write" in told
+    assert "RAMPGATE_OPIK_API_KEY" in told
+    assert "api_key_file in" in told
+    assert await rig.there() == {}
+
+
+async def test_missing_credentials_are_told_with_vertical_and_setting(guarded: Rig) -> None:
+    ran = await guarded.sync("--vertical", "receipts", "--json")
+    assert ran.code == 2
+    told = ran.json["verticals"][0]["error"]
+    assert all(word in told for word in ("vertical receipts", "RAMPGATE_OPIK_API_KEY", "api_key_file"))
+    assert (await guarded.sync(RAMPGATE_OPIK_API_KEY=KEY)).code == 0
+
+
+async def test_a_verticals_own_key_is_used_for_its_project(guarded: Rig, tmp_path: Path) -> None:
+    file, secret = guarded.configs / "verticals/receipts.yaml", tmp_path / "receipts.key"
+    file.write_text(f"{file.read_text()}api_key_file: {secret}\n")
+    ran = await guarded.sync("--vertical", "receipts", "--json")
+    assert ran.code == 2
+    assert "receipts.yaml: api_key_file: can't read" in ran.json["verticals"][0]["error"]
+    secret.write_text(KEY + "\n")
+    ran = await guarded.sync("--json")
+    assert ran.code == 2
+    receipts, rewards = ran.json["verticals"]
+    assert (len(receipts["written"]), receipts["error"]) == (16, None)
+    assert "vertical rewards_assistant" in rewards["error"]
+    assert KEY not in ran.out + ran.err
+
+
+OLD = "old_judge"
+
+
+@pytest.fixture
+async def aged(tmp_path: Path, opik: ScriptedOpik) -> Rig:
+    """Each vertical's project has copies of its judges, and one of a judge whose file is gone."""
+    found = await made(tmp_path / "registry", opik)
+    assert (await found.sync()).code == 0
+    for vertical in PROJECTS:
+        await left_behind(found, vertical, vertical)
+    return found
+
+
+async def left_behind(aged: Rig, project: str, vertical: str, **changes: Any) -> None:
+    rule = (await aged.there(project))["ux_quality"]
+    metadata = {**rule.metadata, "judge_id": OLD, "vertical": vertical, **changes}
+    metadata.pop("rule_id", None)  # as a sync left it that put no ids into rules
+    client = OpikClient(aged.opik.url, "default", aged.key, 5.0, 2)
+    try:
+        gateway = OpikRules(client, 1.0)
+        variables = {**rule.variables, METADATA: json.dumps(metadata)}
+        await gateway.write(
+            await gateway.project_id(PROJECTS[project]), replace(rule, id="", name=OLD, variables=variables)
+        )
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+async def test_pc5_2_a_judge_without_a_file_is_deleted_from_each_project_and_audited(aged: Rig, audit: Path) -> None:
+    before = {vertical: await aged.there(vertical) for vertical in PROJECTS}
+    ran = await aged.run("rules", "sync", "--delete", "old-judge", "--audit", str(audit), "--yes", "--json")
+    assert ran.code == 0, ran.err
+    for vertical in PROJECTS:
+        left = dict(before[vertical])
+        gone = left.pop(OLD)
+        assert await aged.there(vertical) == left, "no other rule is touched"
+        assert gone.id in audit.read_text()
+    entries = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert {(one["kind"], one["vertical"], bool(one["by"]), bool(one["at"])) for one in entries} == {
+        ("rule_delete", vertical, True, True) for vertical in PROJECTS
+    }
+    again = await aged.run("rules", "sync", "--delete", OLD, "--audit", str(audit), "--yes")
+    assert (again.code, "nothing to do" in again.out) == (0, True)
+
+
+async def test_a_judge_that_has_a_file_is_refused_with_the_file_and_what_to_do(aged: Rig, audit: Path) -> None:
+    before = await aged.writes()
+    ran = await aged.run("rules", "sync", "--delete", "ux-quality", "--audit", str(audit), "--yes")
+    assert ran.code == 2
+    assert "rules/ux_quality.yaml" in ran.err
+    assert "delete the file first" in ran.err
+    assert await aged.writes() == before
+    assert not audit.exists()
+
+
+async def test_without_an_audit_or_a_yes_nothing_is_deleted(aged: Rig, audit: Path) -> None:
+    before = await aged.writes()
+    ran = await aged.run("rules", "sync", "--delete", OLD, "--yes")
+    assert (ran.code, "--audit FILE" in ran.err) == (2, True)
+    ran = await aged.run("rules", "sync", "--delete", OLD, "--audit", str(audit))
+    assert (ran.code, "--yes" in ran.err) == (2, True)
+    assert (await aged.run("rules", "sync", "--delete", OLD, "--dry-run")).code == 0
+    assert await aged.writes() == before
+
+
+async def test_one_verticals_copy_is_deleted_alone_and_anothers_in_its_project_is_left(aged: Rig, audit: Path) -> None:
+    await left_behind(aged, "receipts", "somebody")
+    ran = await aged.run(
+        "rules", "sync", "--delete", OLD, "--vertical", "receipts", "--audit", str(audit), "--yes", "--json"
+    )
+    assert [[each["judge"] for each in one["delete"]] for one in ran.json["verticals"]] == [[OLD]]
+    assert [one["written"] for one in ran.json["verticals"]] == [[OLD]]
+    assert (await aged.there("receipts"))[OLD].metadata["vertical"] == "somebody"
+    assert OLD in await aged.there("rewards_assistant")

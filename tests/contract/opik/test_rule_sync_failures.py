@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from rampgate.command import read_registry, read_tree
@@ -11,16 +9,10 @@ from rampgate.local.opik import rules as local_rules
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
-from tests.contract.opik.scripted_opik import ScriptedOpik
-from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Rig, made
+from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Rig
 from tests.unit.rampgate.cli.registry_copies import edit
 
 CREATE = {"path": EVALUATORS, "method": "POST"}
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    return await made(tmp_path, opik)
 
 
 async def test_a_refused_rule_is_reported_the_others_are_synced_and_the_next_run_finishes(rig: Rig) -> None:

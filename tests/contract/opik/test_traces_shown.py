@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.sync_rig import Rig
 from tests.contract.opik.traces_rig import MINUTE, iso, now
-from tests.unit.rampgate.cli.registry_copies import copied
 
 SECRET = "my card is 4111"
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
-    return Rig(copied(tmp_path), opik)
 
 
 async def added(opik: ScriptedOpik, turn: str, ago: int, project: str = "receipts-eval", **metadata: Any) -> str:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
 from rampgate.local.model.server import Running
 from rampgate.store.place import Place
 from rampgate.suite.runs.stored import StoredRuns
 from tests.contract.store.store_rigs import s3_rig
 from tests.s3_stand_in import BUCKET, s3_stand_in
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import document, lines, ran, refused, suite_folder
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED = {"judges": ["helpfulness", "honesty"], "score": "helpfulness", "samples": 2}
@@ -60,11 +57,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def checked(path: Path, *arguments: object) -> dict[str, Any]:
     """The document of a check."""
-    words = ["suite", "check", str(path), "--simulations", "100", *map(str, arguments), "--json"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code in (0, 1), (done.exception, done.output)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return document("check", path, "--simulations", 100, *arguments, codes=(0, 1))
 
 
 def said(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Holds what Kafka and Opik have against what must be true at the end of a run, and says what differs.
 
 This folder shares nothing with the product: it imports none of its packages, reads Kafka and Opik itself, and works out
-from the contracts what must stand. A test holds that (`tests/unit/repository/test_ledger_shares_nothing.py`).
+from the contracts what must stand. A test holds that (`tests/unit/repository/test_own_tests.py`).
 """
 
 from __future__ import annotations

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import uuid6
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from confluent_kafka import Producer
 
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.ledger.kafka_log import Record
 from tests.fault.rig import Rig
 from tests.fault.worker_process import environment
 from tests.stream.commands import Ran, in_process_of_its_own, letters_in_this_process
 
 PROJECT = "letters-eval"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A record as it was produced, and where it landed."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
 
 
 class LetterRig(Rig):
@@ -65,7 +50,7 @@ class LetterRig(Rig):
         headers: Any = (),
         partition: int = 0,
         timestamp: int | None = None,
-    ) -> Sent:
+    ) -> Record:
         raw = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
         at = timestamp or now_ms()
         landed: list[Any] = []
@@ -81,12 +66,12 @@ class LetterRig(Rig):
         assert self._producer.flush(20) == 0
         ((error, message),) = landed
         assert error is None, error
-        return Sent(self.prefix + topic, partition, message.offset(), at, key, raw, tuple(headers))
+        return Record(self.prefix + topic, partition, message.offset(), key, raw, tuple(headers), at)
 
     def letters(self) -> list[StoredDeadLetter]:
         return [parse_dead_letter(record) for record in self.records("dead-letters")]
 
-    def letters_of(self, *sent: Sent) -> list[StoredDeadLetter]:
+    def letters_of(self, *sent: Record) -> list[StoredDeadLetter]:
         """Their letters, once there is one for each of these records; of a doubled letter the first."""
         wanted = {(one.topic, one.partition, one.offset) for one in sent}
         found: dict[tuple[str, int, int], StoredDeadLetter] = {}
@@ -98,32 +83,6 @@ class LetterRig(Rig):
 
         self.wait("a letter for each record", complete, 30.0)
         return [found[one.topic, one.partition, one.offset] for one in sent]
-
-    def records(self, topic: str) -> list[Any]:
-        return asyncio.run(self._records(topic))
-
-    async def _records(self, topic: str) -> list[Any]:
-        """Every record of a topic now, by partition and offset."""
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.kafka.bootstrap, enable_auto_commit=False, max_partition_fetch_bytes=8_000_000
-        )
-        await consumer.start()
-        try:
-            tps = [TopicPartition(self.prefix + topic, number) for number in range(4)]
-            ends = await consumer.end_offsets(tps)
-            left = {tp: end for tp, end in ends.items() if end}
-            consumer.assign(list(left))
-            for tp in left:
-                consumer.seek(tp, 0)
-            found: list[Any] = []
-            while left:
-                for tp, records in (await consumer.getmany(*left, timeout_ms=1_000)).items():
-                    found += records
-                    if records[-1].offset >= left[tp] - 1:
-                        del left[tp]
-            return sorted(found, key=lambda record: (record.partition, record.offset))
-        finally:
-            await consumer.stop()
 
     def command(self, *arguments: str, process: bool = False, **settings: Any) -> Ran:
         """`rampgate dead-letters …`, in this process or in one of its own."""

@@ -10,7 +10,8 @@ from typing import Any
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
-from tests.stream.dead_letters.letter_rig import LetterRig, Sent, new_trace_id, reroll, thumb, trace
+from tests.fault.ledger.kafka_log import Record
+from tests.stream.dead_letters.letter_rig import LetterRig, new_trace_id, reroll, thumb, trace
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
 
@@ -24,7 +25,7 @@ def impatient(kafka: KafkaCluster, redis_server: RedisServer, opik: FaultyOpik, 
         yield made
 
 
-def refused_turns(rig: LetterRig, name: str, count: int) -> tuple[dict[str, str], list[Sent]]:
+def refused_turns(rig: LetterRig, name: str, count: int) -> tuple[dict[str, str], list[Record]]:
     """Turns whose thumbs and rerolls Opik was not there to take: response id -> trace id, and their records."""
     turns = {f"{name}-{n}": new_trace_id() for n in range(count)}
     for rid, trace_id in turns.items():

@@ -118,7 +118,7 @@ class FeedRig(Rig):
 
     def published(self) -> list[dict[str, Any]]:
         """What is on the thumbs topic, by partition and offset."""
-        return [json.loads(record.value() or b"null") for record in self.records("thumbs")]
+        return [json.loads(record.value or b"null") for record in self.records("thumbs")]
 
     def sweep(self, *arguments: str, **settings: Any) -> dict[str, Any]:
         ran = self.run("sweep", "--since", "1d", "--json", *arguments, **settings)

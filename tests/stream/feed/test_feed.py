@@ -36,8 +36,8 @@ def test_changes_reach_the_topic_in_order_per_item_and_under_the_response_id(fee
     names = {item: [name for _, name in changes] for item, changes in by_item(feed_rig.published()).items()}
     assert names["m-a"] == names["m-c"] == ["INSERT", "MODIFY"]
     assert names["m-b"] == ["INSERT", "MODIFY", "REMOVE"]
-    assert {record.key() for record in records} == {feed_rig.response_id(name).encode() for name in "abc"}
-    first = json.loads(records[0].value() or b"")
+    assert {record.key for record in records} == {feed_rig.response_id(name).encode() for name in "abc"}
+    first = json.loads(records[0].value or b"")
     assert isinstance(first["dynamodb"]["ApproximateCreationDateTime"], int | float)
     assert first["dynamodb"]["NewImage"]["Photo"] == {"B": "AP8="}
     again = feed_rig.run("feed", "dynamodb", "--once", "--json")

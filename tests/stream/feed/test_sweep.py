@@ -151,7 +151,7 @@ def test_pf9_fr6_alone_it_joins_the_rerolls_that_the_middleware_put_on_their_top
     second = feed_rig.sweep()
     assert (second["rerolls_new"], second["published"], second["scores_written"]) == (0, 0, 0)
     assert feed_rig.writes_of(ids) == writes
-    keys = Counter((one.key() or b"").decode().removeprefix(feed_rig.prefix) for one in feed_rig.records("rerolls"))
+    keys = Counter((one.key or b"").decode().removeprefix(feed_rig.prefix) for one in feed_rig.records("rerolls"))
     assert keys["said twice"] == keys["by both"] == 1, "what stands on the topic is not published again"
 
     # A worker that comes later counts the records, and writes nothing again.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from aiokafka import AIOKafkaConsumer
 from redis.asyncio import Redis
 from uuid6 import uuid7
 
@@ -30,6 +29,9 @@ from schemas.settings import KafkaAccess
 from schemas.topics import PRODUCED, consumed
 from streams.kafka.client import Producer
 from streams.queries.conservation import conservation
+from tests.fault.ledger.kafka_log import KafkaLog
+
+PARTITIONS = 2
 
 
 @dataclass
@@ -126,26 +128,14 @@ class Rig:
         return await self._read("dead-letters", 0, 10.0)
 
     async def _read(self, name: str, count: int, seconds: float) -> list[bytes]:
-        """To the end that the topic has once `count` have come."""
-        consumer = AIOKafkaConsumer(
-            self.topic(name), bootstrap_servers=self.kafka.bootstrap, auto_offset_reset="earliest"
-        )
-        await consumer.start()
-        found: list[bytes] = []
-        try:
-            async with asyncio.timeout(seconds):
-                while len(found) < count:
-                    found.append((await consumer.getone()).value)
-            if count:
-                await asyncio.sleep(1.0)  # one too many may be on its way
-            ends = await consumer.end_offsets(consumer.assignment())
-            async with asyncio.timeout(seconds):  # a worker that takes over leaves markers, which are no records
-                while any([await consumer.position(partition) < end for partition, end in ends.items()]):
-                    for records in (await consumer.getmany(timeout_ms=200)).values():
-                        found += [record.value for record in records]
-        finally:
-            await consumer.stop()
-        return found
+        """To the end that the topic has once `count` have come; this loop's workers go on meanwhile."""
+        log = KafkaLog(self.kafka.bootstrap, self.settings.topic_prefix, PARTITIONS, seconds)
+        async with asyncio.timeout(seconds):
+            while len(await asyncio.to_thread(log.records, name)) < count:  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.2)
+        if count:
+            await asyncio.sleep(1.0)  # one too many may be on its way
+        return [record.value or b"" for record in await asyncio.to_thread(log.records, name)]
 
 
 @contextlib.asynccontextmanager
@@ -171,7 +161,7 @@ async def ramp_rig(
     kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix: str, configs: Path
 ) -> AsyncIterator[Rig]:
     topics = (*consumed(), *PRODUCED)
-    kafka.create_topics([topic_prefix + name for name in topics], 2)
+    kafka.create_topics([topic_prefix + name for name in topics], PARTITIONS)
     async with slack_hook() as (hook, told):
         settings = Settings(
             kafka=kafka.bootstrap,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,31 +14,20 @@ import pytest
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
 from rampgate.local.services.http_services import LocalModel
-from rampgate.local.services.kafka import KafkaCluster
 from tests.stream.commands import Ran, in_process_of_its_own
-from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 from tests.unit.evalcore.registry.registry_disk import rewritten
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 
 RULE = "rules/receipts/ux_quality.yaml"
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Path:
-    """A registry of its own, with its history."""
+def registry_of_today(tmp_path: Path) -> Path:
+    """A registry of its own, with its history, in place of the session's."""
     configs = seeded(tmp_path, today())
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "the old judges")
+    committed(tmp_path)
     return configs
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry) as made:
-        yield made
 
 
 def said(response_id: str, version: str) -> dict[str, Any]:
@@ -49,7 +37,7 @@ def said(response_id: str, version: str) -> dict[str, Any]:
 
 
 async def test_pc5_9_3_a_past_ramp_on_the_topic_is_decided_by_both_versions_on_its_own_traces(
-    rig: Rig, registry: Path, tmp_path: Path
+    rig: Rig, registry_of_today: Path, tmp_path: Path
 ) -> None:
     traces = [said(f"r{number}", "v2") for number in range(120)]
     await rig.start()
@@ -67,7 +55,8 @@ async def test_pc5_9_3_a_past_ramp_on_the_topic_is_decided_by_both_versions_on_i
     file.write_text("".join(f"{json.dumps(one)}\n" for one in traces))
     with LocalModel() as model:
         told = {
-            "RAMPGATE_CONFIGS": str(registry), "RAMPGATE_KAFKA": rig.kafka.bootstrap, "RAMPGATE_MODEL_URL": model.url,
+            "RAMPGATE_CONFIGS": str(registry_of_today), "RAMPGATE_KAFKA": rig.kafka.bootstrap,
+            "RAMPGATE_MODEL_URL": model.url,
             "RAMPGATE_TOPIC_PREFIX": rig.settings.topic_prefix,
         }  # fmt: skip
         asked = ("gate", "compare", "--old", "main", "--traces", str(file), "--verdicts", "topic", "--json")
@@ -77,7 +66,7 @@ async def test_pc5_9_3_a_past_ramp_on_the_topic_is_decided_by_both_versions_on_i
 
         alike = await compared()
         assert (alike.code, alike.json["otherwise"]) == (0, 0), alike.err
-        rewritten(registry / RULE, "threshold: 0.7", "threshold: 0.9")
+        rewritten(registry_of_today / RULE, "threshold: 0.7", "threshold: 0.9")
         apart = await compared()
         archive = tmp_path / "verdicts.jsonl"  # the values, a line each, as docs/verdicts.md archives the history
         archive.write_text("".join(f"{json.dumps(found[name])}\n" for name in ("ramp", "between", "another")))

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
-from tests.giving_up import give_up
 from tests.root import ROOT
 from tests.stream.gates.ramp_rig import thumb, trace
-from tests.stream.local.dev_rig import get, send
+from tests.stream.local.dev_rig import get, running, send
 from tests.waiting import until
 
 EXAMPLE = ROOT / "examples" / "pc6_subscriber.py"
@@ -24,17 +22,13 @@ ENOUGH, FOR_THE_FIRST_STEP = 304, 104
 
 @pytest.fixture(scope="module")
 def dev(served_today: Path) -> Iterator[DevStack]:
-    stack = DevStack()
-    try:
-        with stack:
-            send(stack, "traces", *(trace(f"good{n}", "good") for n in range(ENOUGH)))
-            send(stack, "traces", *(trace(f"few{n}", "few") for n in range(FOR_THE_FIRST_STEP)))
-            send(stack, "traces", *(marked(f"bad{n}", "bad") for n in range(FOR_THE_FIRST_STEP)))
-            send(stack, "thumbs", *(thumb(f"good{n}") for n in range(40)))
-            until(lambda: both_present(stack) == 40, "the traffic joined")
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack) as stack:
+        send(stack, "traces", *(trace(f"good{n}", "good") for n in range(ENOUGH)))
+        send(stack, "traces", *(trace(f"few{n}", "few") for n in range(FOR_THE_FIRST_STEP)))
+        send(stack, "traces", *(marked(f"bad{n}", "bad") for n in range(FOR_THE_FIRST_STEP)))
+        send(stack, "thumbs", *(thumb(f"good{n}") for n in range(40)))
+        until(lambda: both_present(stack) == 40, "the traffic joined")
+        yield stack
 
 
 def both_present(dev: DevStack) -> int:

@@ -10,35 +10,22 @@ from typing import Any
 import pytest
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
-from tests.giving_up import give_up
 from tests.stream.gates.ramp_rig import step, thumb, trace
-from tests.stream.local.dev_rig import calls, consumed, send, tell, verdicts
+from tests.stream.local.dev_rig import calls, consumed, running, send, tell, verdicts
 from tests.waiting import until
 
 TRACES = 320
 
 
 @pytest.fixture(scope="module")
-def short_patience() -> Iterator[None]:
-    """What gates have with a model that is down, which a test here waits for; as shipped in tests/fault."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "6")
-        yield
-
-
-@pytest.fixture(scope="module")
-def dev(served_today: Path, short_patience: None) -> Iterator[DevStack]:
-    stack = DevStack()
-    try:
-        with stack:
-            send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
-            send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
-            until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+def dev(served_today: Path) -> Iterator[DevStack]:
+    """With short patience for a model that is down, which a test here waits for; as shipped in tests/fault."""
+    with running(DevStack, MODEL_PATIENCE_SECONDS="6") as stack:
+        send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
+        send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
+        until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
+        yield stack
 
 
 def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> dict[str, Any]:

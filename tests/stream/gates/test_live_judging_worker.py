@@ -14,14 +14,12 @@ from typing import Any
 
 import pytest
 import redis
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
-from tests.giving_up import give_up
+from tests.fault.ledger.kafka_log import KafkaLog
 from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.gates.ramp_rig import thumb, trace
 from tests.stream.local.dev_rig import (
@@ -32,6 +30,7 @@ from tests.stream.local.dev_rig import (
     judged,
     live_differences,
     post,
+    running,
     send,
     tell,
     waiting,
@@ -46,13 +45,7 @@ LOOKS = 5.0
 
 
 @pytest.fixture(scope="module")
-def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch) -> Iterator[DevStack]:
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevStack]:
     configs = seeded(tmp_path_factory.mktemp("live"), today())
     rule = configs / "rules" / f"{RARE}.yaml"
     rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
@@ -65,14 +58,8 @@ def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.Mon
         "REGRESSION_MINIMUM": str(BAD),
         "REGRESSIONS_LOG": str(configs.parent / "regressions.md"),
     }
-    for name, value in changed.items():
-        monkeypatch_module.setenv(f"RAMPGATE_{name}", value)
-    stack = DevStack()
-    try:
-        with stack:
-            yield stack
-    except ServiceUnavailable as error:
-        give_up(error)
+    with running(DevStack, **changed) as stack:
+        yield stack
 
 
 SEAL = "a seal key of this test"
@@ -178,23 +165,8 @@ def test_while_a_gateways_page_stands_before_the_model_no_trace_is_lost(dev: Dev
 
 def commands(dev: DevStack) -> list[dict[str, Any]]:
     """All that a plain consumer, such as PC6's, reads."""
-    topic = "rampgate.ramp-commands"
-    consumer = Consumer({"bootstrap.servers": dev.addresses["kafka"], "group.id": "pc6", "enable.partition.eof": True})
-    partitions = consumer.list_topics(topic, timeout=15).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found, ended = [], set[int]()
-    deadline = time.monotonic() + 30.0
-    while len(ended) < len(partitions):
-        assert time.monotonic() < deadline, "the commands can't be read to their end"
-        record = consumer.poll(0.2)
-        if record is None:
-            continue
-        if (error := record.error()) is None:
-            found.append(json.loads(record.value() or b"{}"))
-        elif error.code() == KafkaError._PARTITION_EOF:
-            ended.add(record.partition() or 0)
-    consumer.close()
-    return found
+    found = KafkaLog(dev.addresses["kafka"], "rampgate.", 4).records("ramp-commands")
+    return [json.loads(record.value or b"{}") for record in found]
 
 
 def bad(name: str) -> list[dict[str, Any]]:

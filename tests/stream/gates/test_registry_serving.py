@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
-from tests.giving_up import give_up
 from tests.root import ROOT
-from tests.stream.local.dev_rig import get, rampgate, send
+from tests.stream.local.dev_rig import get, rampgate, running, send
 from tests.stream.plain_events import thumb, trace_event
 from tests.waiting import until
 
@@ -38,16 +36,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dev(broken: Path) -> Iterator[DevStack]:
-    """The embedded stack with a worker, as `rampgate dev` has it."""
-    stack = DevStack()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAMPGATE_CONFIGS", os.path.relpath(broken.parents[2]))
-        patch.setenv("RAMPGATE_REGISTRY_TTL_SECONDS", "0")
-        try:
-            with stack:
-                yield stack
-        except ServiceUnavailable as error:
-            give_up(error)
+    with running(DevStack, CONFIGS=os.path.relpath(broken.parents[2]), REGISTRY_TTL_SECONDS="0") as stack:
+        yield stack
 
 
 def joined(dev: DevStack) -> int:

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,11 +22,9 @@ import pytest
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
 from rampgate.local.dev import DevStack
-from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
-from tests.giving_up import give_up
 from tests.stream.gates.ramp_rig import step, thumb, trace
-from tests.stream.local.dev_rig import get, judged, post, rampgate, send, verdicts
+from tests.stream.local.dev_rig import get, judged, post, rampgate, running, send, verdicts
 from tests.unit.rampgate.cli.registry_copies import edit
 from tests.unit.rampgate.registry.git_folders import git
 from tests.waiting import until
@@ -172,32 +171,28 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("rehearsal")
     seeded(folder, today())
     told = Told()
-    stack = TellingDevStack(told)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "CONFIGS": str(folder / "configs"),
-            "REGISTRY_TTL_SECONDS": "0",
-            "LIVE_JUDGING": "true",
-            "LIVE_SETTLE_SECONDS": "0.5",
-            "REGRESSION_SECONDS": "1",
-            "REGRESSION_MINIMUM": str(FEW - 2),
-            "REGRESSIONS_LOG": str(folder / "regressions.md"),
-        }.items():
-            patch.setenv(f"RAMPGATE_{name}", value)
-        try:
-            with stack:
-                patch.setenv("RAMPGATE_HTTP", str(stack.addresses["http"]))
-                git(folder, "init", "-q")
-                on = Stage(stack, folder / "configs", told)
-                on.merge("shipped")
-                for project in ("receipts-eval", "consumer-agent"):
-                    _project(stack, project)
-                assert on.command("rules", "sync", "--yes")["synced"]
-                yield on
-        except ServiceUnavailable as error:
-            give_up(error)
-        finally:
-            told.close()
+    settings = {
+        "CONFIGS": str(folder / "configs"),
+        "REGISTRY_TTL_SECONDS": "0",
+        "LIVE_JUDGING": "true",
+        "LIVE_SETTLE_SECONDS": "0.5",
+        "REGRESSION_SECONDS": "1",
+        "REGRESSION_MINIMUM": str(FEW - 2),
+        "REGRESSIONS_LOG": str(folder / "regressions.md"),
+    }
+    with (
+        closing(told),
+        running(lambda: TellingDevStack(told), **settings) as stack,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("RAMPGATE_HTTP", str(stack.addresses["http"]))
+        git(folder, "init", "-q")
+        on = Stage(stack, folder / "configs", told)
+        on.merge("shipped")
+        for project in ("receipts-eval", "consumer-agent"):
+            _project(stack, project)
+        assert on.command("rules", "sync", "--yes")["synced"]
+        yield on
 
 
 def _project(dev: DevStack, name: str) -> None:

@@ -1,14 +1,23 @@
-"""A judge that a check suspended decides nothing in a rollout's gate, also after Redis was emptied and the worker was
-restarted, until it passes."""
+"""What stands on topics decides a rollout's gate on a real Kafka, also after a restart: a suspended judge, an override
+that skips it, and the pass of the gate before (PC5 §5.5)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from aiokafka import AIOKafkaProducer
 from redis.asyncio import Redis
 
 from evalcore import reloading
+from evalcore.gates.verdict import Moment, as_json, of_pull_request
+from rampgate.ci_gate.publish import publish as publish_gate
+from rampgate.overrides import event_id, publish
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from schemas.judges import Milestone
+from schemas.publish.examples import EXAMPLES
+from schemas.verdicts import GateVerdict, VerdictLevel
 from streams.gates.judge_standing import publish_standings
 from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 from tests.waiting import come
@@ -86,3 +95,120 @@ async def test_pf9_nfr2_a_workers_gate_observes_its_lookups_of_judges(rig: Rig) 
     looked_up = value(f"{name}_count") or 0
     assert looked_up > before
     assert (value(f"{name}_bucket", {"le": "0.05"}) or 0) >= 0.95 * looked_up
+
+
+def override(days: int, **changes: Any) -> dict[str, Any]:
+    (example,) = EXAMPLES["gate-override"]
+    agent = {name: step("any")[name] for name in ("agent_id", "agent_version")}
+    until = (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+    whole = {**example, **agent, "expires": until, **changes}
+    return {name: value for name, value in whole.items() if name != "event_id"}
+
+
+async def known(rig: Rig, count: int) -> None:
+    """Return once the worker has read so many skips."""
+    gates = rig.workers[0][0].gates
+    assert gates is not None
+    await come(lambda: gates.skips.skips is not None and len(gates.skips.skips) == count, 120)
+
+
+def codes(verdict: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in verdict["reasons"]]
+
+
+async def test_pc5_5_5_a_skipped_gate_cites_its_override_and_safety_decides_all_the_same(rig: Rig) -> None:
+    held = override(30)
+    others = override(30, agent_version="another"), override(30, milestone="pre_full", kind="baseline_shift")
+    await publish(rig.settings, [*others, override(-2, milestone="pre_full")])
+    await rig.start()
+    await rig.send("traces", *(trace(f"r{number}") for number in range(120)))
+    await rig.send("thumbs", *(thumb(f"r{number}") for number in range(30)))
+    await rig.joined(trace=120, thumbs=30)
+    rig.scoring.values["ux_quality"] = 0.1
+    await known(rig, 2)
+    await rig.send("ramp-steps", step("whole"))
+    found = by_request(await rig.verdicts(1))["whole"]
+    assert (found["verdict"], "gate_skipped" in codes(found)) == ("fail", False)
+
+    await publish(rig.settings, [held])
+    await rig.stop()
+    await rig.start()
+    await known(rig, 3)
+    await rig.send("ramp-steps", step("skipped"))
+    found = by_request(await rig.verdicts(2))["skipped"]
+    assert (found["verdict"], found["action"]) == ("warn", "proceed"), found["reasons"]
+    assert codes(found) == ["gate_skipped", "gate_missing"]
+    assert "ux_quality" not in found["per_judge_scores"]
+    assert event_id(held) in found["reasons"][0]["message"]
+    assert held["expires"] in found["reasons"][0]["message"]
+
+    rig.scoring.values["jailbreaking"] = 0.0
+    await rig.send("ramp-steps", step("unsafe"))
+    found = by_request(await rig.verdicts(3))["unsafe"]
+    assert (found["verdict"], found["failing_judges"]) == ("fail", ["jailbreaking"])
+    assert codes(found)[-1] == "gate_skipped"
+
+    await rig.send("ramp-steps", step("full", from_percent=5, to_percent=100))
+    found = by_request(await rig.verdicts(4))["full"]
+    assert (found["verdict"], "gate_skipped" in codes(found)) == ("fail", False), "its override expired"
+
+
+async def test_a_published_pre_merge_is_the_first_steps_gate_before_and_pre_ramp_the_next_ones(rig: Rig) -> None:
+    """Also for a worker that was started later, and knows it from the topic alone."""
+    agent = step("first")["agent_id"], step("first")["agent_version"]
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    gate = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
+    await publish_gate(rig.settings, of_pull_request(*agent, gate, Moment(now, 1.0), request_id="gate-run-1"))
+    await rig.start()
+    await rig.send("traces", *(trace(f"r{number}") for number in range(120)))
+    await rig.send("thumbs", *(thumb(f"r{number}") for number in range(30)))
+    await rig.joined(trace=120, thumbs=30)
+    await rig.send("ramp-steps", step("too soon", from_percent=5, to_percent=50))
+    found = by_request(await rig.verdicts(2))
+    assert (found["too soon"]["verdict"], codes(found["too soon"])) == ("warn", ["gate_missing", "no_gate_at_step"])
+    await rig.send("ramp-steps", step("first"))
+    found = by_request(await rig.verdicts(3))
+    assert (found["first"]["verdict"], codes(found["first"])) == ("pass", [])
+    await rig.stop()
+    await rig.start()
+    await rig.send("ramp-steps", step("second", from_percent=5, to_percent=50))
+    found = by_request(await rig.verdicts(4))
+    assert (found["second"]["verdict"], codes(found["second"])) == ("pass", ["no_gate_at_step"])
+    assert rig.told == []
+
+
+async def test_a_gate_that_failed_stands_after_a_restart_however_long_ago_that_was(rig: Rig) -> None:
+    """A worker reads the whole topic when it starts. The failure ends with the gate's next pass, here of CI's gate."""
+    agent = step("old")["agent_id"], step("old")["agent_version"]
+    at = datetime.now(UTC) - timedelta(days=200)
+    producer = AIOKafkaProducer(bootstrap_servers=rig.kafka.bootstrap)
+    await producer.start()
+    try:
+        for milestone in (Milestone.PRE_MERGE, Milestone.PRE_RAMP, Milestone.PRE_FULL):
+            gate = GateVerdict({}, VerdictLevel.FAIL, [], milestone)
+            then = Moment(at.isoformat(timespec="milliseconds"), 1.0)
+            made = of_pull_request(*agent, gate, then, request_id=milestone)
+            raw, time_ms = json.dumps(as_json(made)).encode(), int(at.timestamp() * 1000)
+            await producer.send_and_wait(rig.topic("verdicts"), raw, b"k", timestamp_ms=time_ms)
+    finally:
+        await producer.stop()
+    await rig.start()
+    await rig.send(
+        "ramp-steps",
+        step("walks on", from_percent=1, to_percent=99),
+        step("begins"),
+        step("goes down", from_percent=50, to_percent=0),
+    )
+    found = by_request(await rig.verdicts(6))
+    for name in ("walks on", "begins"):
+        assert (found[name]["action"], codes(found[name])) == ("halt", ["gate_failed"])
+        assert found[name]["halt_at_percent"] == 0
+    assert (found["goes down"]["verdict"], codes(found["goes down"])) == ("pass", ["no_gate_at_step"])
+
+    now = Moment(datetime.now(UTC).isoformat(timespec="milliseconds"), 1.0)
+    again = GateVerdict({}, VerdictLevel.WARN, [], Milestone.PRE_MERGE)
+    await publish_gate(rig.settings, of_pull_request(*agent, again, now, request_id="gate-run-again"))
+    await rig.send("ramp-steps", step("begins again"), step("still there", from_percent=1, to_percent=99))
+    found = by_request(await rig.verdicts(9))
+    assert [gate["milestone"] for gate in found["begins again"]["gates"]] == ["pre_ramp"], "it runs again"
+    assert codes(found["still there"]) == ["gate_failed"]

@@ -9,10 +9,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import NewPartitions
 from redis.asyncio import Redis
 
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from rampgate.worker.worker import Worker
 from streams.kafka.client import FencedProducer, Producer
 from tests.stream.gates.ramp_rig import Rig, step, thumb
@@ -90,14 +91,8 @@ async def test_added_partitions_double_no_verdict_and_lose_no_signal(rig: Rig, k
     before = [between(name) for name in names]
     await everywhere(rig, *before, partitions=1)
     assert await ids(rig, 40) == Counter(names)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    await admin.start()
-    try:
-        await admin.create_partitions(
-            {rig.topic(name): NewPartitions(8) for name in ("verdicts", "ramp-steps", "thumbs")}
-        )
-    finally:
-        await admin.close()
+    more = {rig.topic(name): NewPartitions(8) for name in ("verdicts", "ramp-steps", "thumbs")}
+    with_admin(kafka.bootstrap, lambda admin: admin.create_partitions(more))
     await rig.producer.close()  # a new one knows of them
     later = [f"later{number}" for number in range(40)]
     every = before + [between(name) for name in later]
@@ -119,18 +114,13 @@ async def test_added_partitions_double_no_verdict_and_lose_no_signal(rig: Rig, k
 async def test_what_comes_on_an_added_partition_waits_for_seconds(rig: Rig, kafka: KafkaCluster) -> None:
     """Three times, ten seconds apart: with looks half a minute apart, one of the three would wait for twenty."""
     await both(rig)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    await admin.start()
-    try:
-        for number in range(3):
-            began = time.monotonic()
-            await admin.create_partitions({rig.topic("thumbs"): NewPartitions(3 + number)})
-            await asyncio.sleep(0.5)
-            await rig.producer.close()  # a new one knows of it
-            event = json.dumps(thumb(f"added-{number}")).encode()
-            await rig.producer.send([(rig.topic("thumbs"), b"k", event, ())], [2 + number])
-            await rig.joined(thumbs=number + 1)
-            assert time.monotonic() - began < 9.5
-            await asyncio.sleep(10.0 - (time.monotonic() - began))
-    finally:
-        await admin.close()
+    for number in range(3):
+        began, more = time.monotonic(), {rig.topic("thumbs"): NewPartitions(3 + number)}
+        with_admin(kafka.bootstrap, lambda admin, more=more: admin.create_partitions(more))
+        await asyncio.sleep(0.5)
+        await rig.producer.close()  # a new one knows of it
+        event = json.dumps(thumb(f"added-{number}")).encode()
+        await rig.producer.send([(rig.topic("thumbs"), b"k", event, ())], [2 + number])
+        await rig.joined(thumbs=number + 1)
+        assert time.monotonic() - began < 9.5
+        await asyncio.sleep(10.0 - (time.monotonic() - began))

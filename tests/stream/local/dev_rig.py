@@ -6,13 +6,33 @@ import json
 import os
 import re
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
+import pytest
 from confluent_kafka import Producer
 
 from rampgate.local.dev import DevStack
+from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
+from tests.giving_up import give_up
 from tests.stream.commands import Ran, in_process_of_its_own
+
+D = TypeVar("D", bound=DevStack)
+
+
+@contextmanager
+def running(made: Callable[[], D], **settings: str) -> Iterator[D]:
+    """The embedded stack with a worker of these settings, as `rampgate dev` has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(f"RAMPGATE_{name}", value)
+        try:
+            with made() as stack:
+                yield stack
+        except ServiceUnavailable as error:
+            give_up(error)
 
 
 def get(dev: DevStack, path: str) -> tuple[int, Any]:

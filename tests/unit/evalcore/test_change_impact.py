@@ -17,6 +17,7 @@ from evalcore.manifest.discovery import components
 from evalcore.registry.disk import read_tree
 from evalcore.registry.files import COMPONENTS, Tree, assemble
 from tests.root import ROOT
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 SCRIPT = ROOT / "scripts" / "change_impact.py"
 DAY = date(2026, 11, 21)
@@ -156,18 +157,12 @@ def test_ci_reads_a_proposed_commit_without_checking_it_out(tmp_path: Path) -> N
     for folder in ("configs", "prompts", "specs", ".github"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
 
-    def git(*arguments: str) -> None:
-        about = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", *about, *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=60)
-
-    git("init", "--quiet", "--initial-branch=main")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "base")
-    git("checkout", "--quiet", "-b", "proposed")
+    committed(tmp_path)
+    git(tmp_path, "checkout", "--quiet", "-b", "proposed")
     component = tmp_path / "prompts" / "components" / "general_qa.xml"
     component.write_text(component.read_text().replace('<judge id="ux_quality"/>', ""))
-    git("commit", "--quiet", "-am", "one judge less")
-    git("checkout", "--quiet", "main")
+    committed(tmp_path)
+    git(tmp_path, "checkout", "--quiet", "main")
     answer = run(tmp_path, "--proposed", "proposed", "--json")
     assert answer == {
         "verticals": [

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rampgate.local.model.server import Running
+from tests.unit.rampgate.checks import score_commands
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs in an empty folder."""
+    score_commands.alone(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_what_is_no_regular_file_is_refused_and_stays_what_it_is(tmp_path: Path,
 
 @pytest.mark.parametrize("words", [("--report", "pipe.html"), ("--report", "pipe.md")])
 def test_a_command_refuses_to_write_to_a_fifo_and_neither_waits_for_a_reader_nor_replaces_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
 ) -> None:
     alone(tmp_path, monkeypatch)
     jsonl(tmp_path / "then.jsonl", *scored("helpful", [1, 2, 3, 4, 5] * 20))
@@ -74,7 +74,7 @@ def test_a_command_refuses_to_write_to_a_fifo_and_neither_waits_for_a_reader_nor
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        code, _, err = ran(capsys, monkeypatch, "check", "drift", "then.jsonl", "then.jsonl", words[0], words[1])
+        code, _, err = ran("check", "drift", "then.jsonl", "then.jsonl", words[0], words[1])
     finally:
         os.close(reader)
     assert code == 2
@@ -82,14 +82,10 @@ def test_a_command_refuses_to_write_to_a_fifo_and_neither_waits_for_a_reader_nor
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_metrics_of_a_command_do_not_replace_a_fifo(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_of_a_command_do_not_replace_a_fifo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(tmp_path, monkeypatch)
     pipe = tmp_path / "m.prom"
     os.mkfifo(pipe)
-    code, _, err = ran(
-        capsys, monkeypatch, "check", "cadence", "--configs", str(ROOT / "configs"), "--metrics-file", str(pipe)
-    )
+    code, _, err = ran("check", "cadence", "--configs", str(ROOT / "configs"), "--metrics-file", str(pipe))
     assert (code, "is no regular file" in err) == (2, True), err
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -23,6 +23,8 @@ from tests.unit.evalcore.gates.accepted_shifts import BLOCKING, filled
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, environment, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import github
 from tests.unit.rampgate.inversion.reference_rig import Shop, turned
+from tests.unit.rampgate.registry.git_folders import committed as committed_in
+from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.repository.workflow_files import load
 
 MANIFEST = "configs/evaluation_manifest.yaml"
@@ -46,15 +48,13 @@ class Repository:
     log: Path
 
     def git(self, *arguments: str) -> str:
-        about = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-        command = ["git", *about, *arguments]
-        return subprocess.run(command, cwd=self.path, check=True, capture_output=True, text=True, timeout=60).stdout
+        return git(self.path, *arguments)
 
     def change(self, name: str, old: str, new: str) -> None:
         path = self.path / name
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
-        self.git("commit", "--quiet", "-am", "a change")
+        committed_in(self.path)
 
     def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         stub = self.log.parent / "bin"
@@ -82,9 +82,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stub.mkdir()
     executable(stub / "gh", GH)
     found = Repository(work, folder / "gh.log")
-    found.git("init", "--quiet", "--initial-branch=main")
-    found.git("add", ".")
-    found.git("commit", "--quiet", "-m", "base")
+    committed_in(work)
     subprocess.run(["git", "init", "--quiet", "--bare", str(folder / "origin")], check=True, timeout=60)
     found.git("remote", "add", "origin", "../origin")
     found.git("push", "--quiet", "origin", "main")

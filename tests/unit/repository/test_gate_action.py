@@ -23,8 +23,8 @@ from tests.fork_server import ran
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
-from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.repository.workflow_files import assert_of_githubs_form, load
+from tests.unit.rampgate.registry.git_folders import committed, git
+from tests.unit.repository.workflow_files import load
 
 ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
@@ -48,13 +48,7 @@ class Runner:
         self.action = action_beside_a_program(folder / "program")
         self.rig = Rig(self.target, model)
         (self.target / "baselines.json").write_text('{"runs": []}')
-        git(self.target, "init", "--quiet", "--initial-branch=main")
-        self.commit(self.target)
-
-    def commit(self, checkout: Path) -> str:
-        git(checkout, "add", "--all")
-        git(checkout, "commit", "--quiet", "--message", "a change")
-        return git(checkout, "rev-parse", "HEAD").strip()
+        committed(self.target)
 
     def propose(self) -> Path:
         """A pull request without a change yet."""
@@ -109,7 +103,7 @@ def test_pc5_fr2_no_limit_no_baseline_and_no_code_of_the_pull_request_has_an_eff
     action, and brings settings and a program of its own, is blocked all the same."""
     runner.record()
     jsonl(runner.target / "outputs.jsonl", *(answer(n, 0.8 if n % 2 else 1) for n in range(ITEMS)))
-    before = runner.commit(runner.target)
+    before = committed(runner.target)
     theirs = runner.propose()
     (theirs / "baselines.json").write_text('{"runs": []}')
     rule = theirs / "configs/rules/brevity.yaml"
@@ -128,7 +122,7 @@ def test_pc5_fr2_no_limit_no_baseline_and_no_code_of_the_pull_request_has_an_eff
     (theirs / ".github" / "actions" / "gate" / "run.sh").write_text("exit 0\n")
     (theirs / "items.jsonl").unlink()
     (theirs / "outputs.jsonl").unlink()
-    runner.commit(theirs)
+    committed(theirs)
 
     done = runner.run()
     assert done.returncode == 1, done.stderr
@@ -147,10 +141,10 @@ def test_pc5_fr12_a_proposed_rubric_is_judged_and_its_shift_waits_for_the_branch
     """PC5 FR-12: another rubric is another judge, for which the target has no baseline. What the author accepts warns
     where the branch merges nothing without a review, and an earlier review is none of it."""
     runner.record()
-    runner.commit(runner.target)
+    committed(runner.target)
     theirs = runner.propose()
     rewritten(theirs / "configs/rules/brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
-    head = runner.commit(theirs)
+    head = committed(theirs)
     soon = (datetime.now(UTC) + timedelta(days=30)).date()
     block = f"judges: [brevity]\njustification: stricter\nexpires: {soon}\n"
     tick = "- [x] The reviewer agrees to every override above\n"
@@ -180,7 +174,7 @@ def test_a_suites_run_of_the_pull_requests_last_commit_is_a_part_of_the_verdict(
     """One of an earlier commit fails closed."""
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     told = {
-        "suite": "desk", "agent": "desk", "configuration": "a" * 64, "commit": runner.commit(runner.proposed),
+        "suite": "desk", "agent": "desk", "configuration": "a" * 64, "commit": committed(runner.proposed),
         "set": "full", "verdict": "pass", "left": None,
         "comparison": {"score": "ok", "verdict": "pass", "reasons": []},
     }  # fmt: skip
@@ -200,7 +194,7 @@ def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runn
     assert keeps["if"].startswith("${{ !cancelled() && "), "also of a gate that failed its step"
     assert keeps["continue-on-error"] == "true", "and the verdict does not wait for the store of artifacts"
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
-    runner.commit(runner.proposed)
+    committed(runner.proposed)
     for outputs, verdict in (("outputs.jsonl", "pass"), ("worse.jsonl", "fail")):
         jsonl(runner.target / "worse.jsonl", *(answer(n, 0.1) for n in range(ITEMS)))
         assert runner.run(outputs=outputs).returncode == (verdict == "fail")
@@ -213,7 +207,7 @@ def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runn
 
 def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
-    runner.commit(runner.proposed)
+    committed(runner.proposed)
     done = runner.run()
     assert done.returncode == 0, done.stderr
     *before, last = runner.environments
@@ -228,12 +222,12 @@ def test_a_change_that_triggers_no_gate_runs_none_and_without_a_model_none_passe
     """A pull request from a fork has no key."""
     theirs = runner.propose()
     (theirs / "README.md").write_text("words\n")
-    runner.commit(theirs)
+    committed(theirs)
     assert runner.run().returncode == 0
     assert not (runner.made / "verdict.json").exists()
     (theirs / "prompts").mkdir()
     (theirs / "prompts" / "greeting.md").write_text("Hello.\n")
-    runner.commit(theirs)
+    committed(theirs)
     done = runner.run(**{"model-url": "", "model-key": ""})
     assert done.returncode == 1, done.stderr
     assert {one["code"] for one in runner.read("verdict.json")["reasons"]} == {"judge_unavailable"}
@@ -246,12 +240,8 @@ def test_a_link_in_the_pull_request_leads_nowhere(runner: Runner) -> None:
     rule = theirs / "configs/rules/brevity.yaml"
     rule.unlink()
     rule.symlink_to(secret)
-    runner.commit(theirs)
+    committed(theirs)
     done = runner.run()
     assert done.returncode == 0, done.stderr
     judged = runner.made / "registry/configs/rules/brevity.yaml"
     assert judged.read_text() == (runner.target / "configs/rules/brevity.yaml").read_text()
-
-
-def test_no_expression_stands_in_the_actions_bash_and_its_form_is_githubs() -> None:
-    assert_of_githubs_form(FOLDER)

@@ -17,9 +17,9 @@ import pytest
 from tests.action_program import ACTIONS, action_beside_a_program, contexts, step_environment, step_run
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 from tests.unit.repository.gh_program import GhProgram
-from tests.unit.repository.workflow_files import assert_of_githubs_form, load
+from tests.unit.repository.workflow_files import load
 
 FOLDER = ACTIONS / "overrides"
 ACTION: Any = load(FOLDER / "action.yml")
@@ -50,20 +50,14 @@ class Runner:
         self.temp.mkdir(parents=True)
         self.action = action_beside_a_program(folder / "program", FOLDER)
         written(self.target, {"rules/brevity.yaml": "enforcement: {pre_ramp: block}"})
-        git(self.target, "init", "--quiet", "--initial-branch=main")
-        self.before = self.commit()
+        self.before = committed(self.target)
         self.environments: list[dict[str, str]] = []
         self.failed: list[subprocess.CompletedProcess[str]] = []
-
-    def commit(self) -> str:
-        git(self.target, "add", "--all")
-        git(self.target, "commit", "--quiet", "--message", "a change")
-        return git(self.target, "rev-parse", "HEAD").strip()
 
     def merged(self, *labels: str, base: str = "main") -> str:
         """The last commit is what pull request 12 was merged as, with a description that skips pre_full."""
         (self.target / "configs" / "rules" / "brevity.yaml").open("a").write("# merged\n")
-        commit = self.commit()
+        commit = committed(self.target)
         self.host.says(SKIP, *labels)
         self.host.merges(commit)
         self.gh.write("pulls", {commit: [{"number": 12, "merge_commit_sha": commit, "base": {"ref": base}}]})
@@ -160,7 +154,7 @@ def test_pc5_5_2_an_exception_to_enforcement_is_logged_with_its_reviewers_and_on
     assert "the pull request has no label eval-enforcement-override" in said
 
     exceptions.write_text(LOOSER.replace("pre_ramp", "pre_full"))
-    runner.commit()
+    committed(runner.target)
     said = runner.run()
     assert "was changed by no pull request" in said
     assert runner.audit == []
@@ -170,7 +164,7 @@ def test_pc5_5_5_an_exception_that_was_pushed_before_a_merge_is_not_that_merges(
     """One push with a direct commit and then a merge whose label and review are of something else."""
     rewritten(runner.target / "configs/rules/brevity.yaml", "pre_ramp: block", "pre_ramp: warn")
     (runner.target / "configs" / "enforcement-overrides.yaml").write_text(LOOSER)
-    runner.commit()
+    committed(runner.target)
     runner.merged("eval-enforcement-override", "eval-skip-pre-full")
     said = runner.run()
     assert "was changed by no pull request" in said
@@ -181,13 +175,9 @@ def test_pc5_5_5_an_exception_that_was_pushed_before_a_merge_is_not_that_merges(
 def test_the_commits_of_a_merge_by_rebase_are_that_merges(runner: Runner) -> None:
     rewritten(runner.target / "configs/rules/brevity.yaml", "pre_ramp: block", "pre_ramp: warn")
     (runner.target / "configs" / "enforcement-overrides.yaml").write_text(LOOSER)
-    first = runner.commit()
+    first = committed(runner.target)
     last = runner.merged("eval-enforcement-override")
     about = [{"number": 12, "merge_commit_sha": last, "base": {"ref": "main"}}]
     runner.gh.write("pulls", {first: about, last: about})
     runner.run()
     assert [entry["kind"] for entry in runner.audit] == ["enforcement"]
-
-
-def test_no_expression_stands_in_its_bash_and_its_form_is_githubs() -> None:
-    assert_of_githubs_form(FOLDER)

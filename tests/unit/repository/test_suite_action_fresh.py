@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
 from tests.unit.rampgate.suite.suite_folders import written
 from tests.unit.repository.suite_jobs import SEAL, SECRET, TOKEN, Jobs
@@ -29,8 +29,7 @@ class FreshJobs(Jobs):
         written(suite, two_slices(6), agent(state, rule), candidate=CANDIDATE)
         (suite / "prompt.md").write_text("old")
         (self.target / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-            git(self.target, *words)
+        committed(self.target, "main")
         (self.propose() / "prompt.md").write_text("old")
         done = self.held(label="main", set="full", commit=git(self.target, "rev-parse", "HEAD").strip())
         assert done.returncode == 0, done.stderr

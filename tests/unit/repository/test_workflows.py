@@ -15,9 +15,10 @@ from typer.main import get_command
 
 from evalcore.gates.golden import mismatches
 from evalcore.reloading import ReloadingRegistry
-from rampgate.ci_gate.baselines import read_baselines
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
 from rampgate.cli import app
+from rampgate.gate.run import read_baselines
+from tests.action_program import ACTIONS
 from tests.root import ROOT
 from tests.unit.repository.workflow_files import load
 
@@ -52,17 +53,24 @@ def runs() -> Iterator[tuple[str, str]]:
             yield from ((path.stem, step["run"]) for step in job["steps"] if "run" in step)
 
 
-def test_they_follow_the_schema_of_github() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "check_jsonschema",
-        "--builtin-schema",
-        "vendor.github-workflows",
-        *map(str, FILES),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+@pytest.mark.parametrize("folder", sorted(ACTIONS.iterdir()), ids=lambda folder: folder.name)
+def test_no_expression_stands_in_an_actions_bash_its_scripts_parse_and_its_form_is_githubs(folder: Path) -> None:
+    steps = load(folder / "action.yml")["runs"]["steps"]
+    assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+    for script in folder.glob("*.sh"):
+        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
+    assert_form("actions", folder / "action.yml")
+
+
+def assert_form(schema: str, *files: Path) -> None:
+    """By GitHub's own schema."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.github-{schema}"]
+    done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_they_follow_the_schema_of_github() -> None:
+    assert_form("workflows", *FILES)
 
 
 def test_every_pull_request_is_validated() -> None:

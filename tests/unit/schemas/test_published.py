@@ -1,4 +1,5 @@
-"""The published contracts are up to date, their examples hold, and they are as tolerant as our own codecs."""
+"""The published contracts are up to date, their examples hold, and they are as tolerant as our own codecs. The
+published example of a trace can be judged as it stands: who makes traces by it has them scored."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
@@ -21,7 +23,13 @@ from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Breach, Event, Response, Step
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.gates.verdict import Moment, as_json, invalid, of_gates
+from evalcore.judges.bindings import Unbound, bind
+from evalcore.registry.disk import read_tree, today
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import build
 from evalcore.scoring.answers import Scored, collect
+from evalcore.scoring.items import trace_item
+from evalcore.validation import checked
 from schemas.dead_letters import DeadLetter, UnreadableRecord
 from schemas.judges import Enforcement, Milestone
 from schemas.outcomes import Cause
@@ -276,3 +284,28 @@ def test_every_message_has_a_key_and_examples_that_hold() -> None:
                 if "schema" in message.get(part, {}):
                     form = Path(message[part]["schema"]["$ref"]).stem
                     validator(form).validate(example[part])
+
+
+WHOLE = [one for one in EXAMPLES["trace"] if "output" in one]
+"""The others are read from Opik."""
+
+
+def shipped() -> list[Judge]:
+    files, _ = checked(read_tree(ROOT / "configs"), today())
+    registry = build(files)
+    return [judge for vertical in (None, *registry.verticals) for judge in registry.all(vertical)]
+
+
+@pytest.mark.parametrize("example", WHOLE, ids=range(len(WHOLE)))
+def test_every_shipped_judge_can_score_the_example_of_a_trace(example: Any) -> None:
+    judges, item = shipped(), trace_item(example)
+    assert len(judges) > 10
+    wrong = {}
+    for judge in judges:
+        try:
+            bound = bind(judge, item.context, item.source)
+        except Unbound as error:
+            wrong[judge.id] = str(error)
+        else:
+            assert example["output"]["messages"][-1]["content"][-1]["text"] in bound["output"], judge.id
+    assert (wrong, item.missing) == ({}, "")

@@ -6,7 +6,6 @@ The states are PF1's; the gates between them, and inside promote, are ours. Noth
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import Any
@@ -20,6 +19,7 @@ from evalcore.gates.overrides import plan
 from evalcore.gates.requests import InvalidRequest, RampRequest, milestones, read
 from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, Verdict, VerdictLevel
+from tests.unit.streams.gates.gate_world import request as asking
 
 PRE_MERGE, PRE_RAMP, PRE_FULL = Milestone
 NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
@@ -33,15 +33,8 @@ class Nobody:
 
 
 def answered(at: float, to: float, *ramp_steps: float) -> Verdict:
-    request = read(
-        json.dumps(
-            {
-                "request_id": "r", "experiment_id": "e", "agent_id": "a", "agent_version": "v", "from_percent": at,
-                "to_percent": to, "ramp_steps": ramp_steps, "requested_at": "2026-11-21T12:00:00Z",
-                "eval_gates": {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality"]},
-            }
-        ).encode()
-    )  # fmt: skip
+    gates = {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality"]}
+    request = read(asking("r", from_percent=at, to_percent=to, ramp_steps=ramp_steps, eval_gates=gates))
     assert isinstance(request, (RampRequest, InvalidRequest))
     nobody: Any = Nobody()
     return asyncio.run(answer(request, None, GatePorts(nobody, nobody, nobody, nobody), NOW))

@@ -1,10 +1,13 @@
-"""From a request to its verdict, with the shipped registry and scripted ports (PC5 AC-4, §5.5, §5.8; contracts §3)."""
+"""From a request to its verdict, with the shipped registry and scripted ports (PC5 AC-4, §5.5, §5.8; contracts §3). A
+gate's coverage is that of the window its sample comes from (PC5 §5.5). What judges' limits rest on stands in each
+verdict: a seed, evidence, either past its day, or a suspension (PF-9 FR-3, FR-4; DECISIONS 16)."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -12,9 +15,9 @@ import pytest
 from agents.gates.ports import AskingGate, Item, OutOfTime
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.verdict import as_json, from_json
-from evalcore.registry.registry import Judge
+from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
-from schemas.judges import Milestone
+from schemas.judges import BaselineSource, Milestone
 from schemas.verdicts import Action, Code, VerdictLevel
 from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
 
@@ -188,3 +191,93 @@ def test_a_record_comes_back_as_it_was() -> None:
     assert from_json(record) == found
     assert set(record) >= {"gates", "per_judge_scores", "halt_at_percent", "reasons", "sample", "evidence"}
     assert record["per_judge_scores"]["ux_quality"]["enforcement"] == "block"
+
+
+DAY, WEEK = 86_400, 604_800
+
+
+@dataclass
+class CoverageOfWindows(Scripted):
+    """Users rated a turn within `rated_ago` seconds, and none since. `windows`: what was asked for."""
+
+    rated_ago: int = 0
+    windows: list[int] = field(default_factory=list)
+
+    async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
+        self.windows.append(window_seconds)
+        return 0.4 if window_seconds > self.rated_ago else 0.0
+
+
+@pytest.mark.parametrize(("step", "window"), [((0, 5), DAY), ((50, 100), WEEK)])
+@pytest.mark.parametrize("after_the_edge", [False, True])
+def test_signals_older_than_the_window_are_no_coverage(
+    step: tuple[int, int], window: int, after_the_edge: bool
+) -> None:
+    scripted = CoverageOfWindows(rated_ago=window - 1 + after_the_edge)
+    found = verdict(scripted, from_percent=step[0], to_percent=step[1])
+    assert scripted.windows == [window]
+    assert (Code.COVERAGE_TOO_LOW in codes(found)) is after_the_edge
+
+
+TODAY = NOW.date()
+SEED, ROUND, SCORES = (
+    BaselineSource.PROVISIONAL_SEED,
+    BaselineSource.JADE_CALIBRATION,
+    BaselineSource.PRODUCTION_DISTRIBUTION,
+)
+
+
+class Suspending(Scripted):
+    async def suspended(self, judge: str, version: str) -> str:
+        asked_of = registry().judge(judge, "receipts").version
+        return "canaries move it" if (judge, version) == ("jailbreaking", asked_of) else ""
+
+
+def resting_on(source: BaselineSource, due: date) -> Registry:
+    key = ("ux_quality", "receipts")
+    judge = replace(registry().judges[key], baseline_source=source, recalibration_due=due, beside=())
+    return replace(registry(), judges={**registry().judges, key: judge})
+
+
+@pytest.mark.parametrize(
+    ("source", "days", "standing"),
+    [
+        (SEED, 0, "provisional"),
+        (SEED, -1, "overdue"),
+        (ROUND, 0, "calibrated"),
+        (ROUND, -1, "overdue"),
+        (SCORES, 30, "calibrated"),
+        (SCORES, -30, "overdue"),
+    ],
+)
+@pytest.mark.parametrize("to", [5, 100])
+def test_every_verdict_says_what_each_judges_limits_rest_on(
+    source: BaselineSource, days: int, standing: str, to: int
+) -> None:
+    due = TODAY + timedelta(days=days)
+    found = verdict(Scripted(), resting_on(source, due), to_percent=to)
+    assert len(found.gates) == (1 if to == 5 else 2)
+    for scores in (found.per_judge_scores, *(gate.per_judge_scores for gate in found.gates)):
+        score = scores["ux_quality"]
+        assert (score.standing, score.recalibration_due) == (standing, due.isoformat())
+        assert all(one.standing and one.recalibration_due for one in scores.values())
+
+
+def test_shipped_judges_are_provisional_in_the_record_on_the_topic() -> None:
+    record = as_json(verdict())
+    for score in record["per_judge_scores"].values():
+        assert (score["standing"], score["recalibration_due"]) == ("provisional", "2027-02-18")
+
+
+def test_a_suspended_judge_is_called_so_whatever_its_limits_rest_on() -> None:
+    found = verdict(Suspending())
+    assert found.per_judge_scores["jailbreaking"].standing == "suspended"
+    assert found.per_judge_scores["ux_quality"].standing == "provisional"
+
+
+def test_a_verdict_of_before_has_none_and_is_read() -> None:
+    record = as_json(verdict())
+    for scores in (record["per_judge_scores"], *(gate["per_judge_scores"] for gate in record["gates"])):
+        for score in scores.values():
+            del score["standing"], score["recalibration_due"]
+    assert {score.standing for score in from_json(record).per_judge_scores.values()} == {None}

@@ -156,7 +156,7 @@ def test_a_template_left_as_it_is_accepts_nothing_and_is_no_mistake(text: str) -
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    yield from commanded(Rig, tmp_path, monkeypatch)
+    yield from commanded(tmp_path, monkeypatch)
 
 
 ON_GITHUB = ("--pull-request", "example/agents#12")

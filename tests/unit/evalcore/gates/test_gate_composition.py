@@ -1,27 +1,36 @@
-"""What a rollout gate's sample is made of, and what judges see of each part (PC5 §5.5; contracts §3). Pure."""
+"""What a rollout gate's sample is made of, and what judges see of each part (PC5 §5.5; contracts §3). Pure. What gates
+ask for where the manifest says only a part, or nothing (contracts §3: defaults are never zero). Which gates a ramp step
+fires, where a failed one halts it, and how many scores a breach needs (PC5 FR-2, §5.5)."""
 
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from evalcore.change_impact import differing
 from evalcore.gates.composition import dataset_version, of_part, parts, production_wanted, told, topped_up, went_in
+from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.golden import Failed
+from evalcore.gates.limits import Limits
+from evalcore.gates.regression import Event, Watched, WatchLimits, look
+from evalcore.gates.requests import milestones, of_step
 from evalcore.judges.bindings import bind
 from evalcore.manifest.resolving import resolve
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry
+from evalcore.scoring.answers import Scored, collect
 from evalcore.scoring.assignments import assign
 from evalcore.scoring.items import Item
 from evalcore.scoring.sampling import share
-from schemas.judges import Milestone
-from schemas.manifests import ManifestFile
+from schemas.judges import Enforcement, Milestone
+from schemas.manifests import GateDefaults, ManifestFile, SampleSection
+from schemas.verdicts import Action, GateVerdict, VerdictLevel
 from tests.unit.evalcore.registry.registry_disk import built
 
 MERGE, RAMP, FULL = Milestone
@@ -172,3 +181,92 @@ def test_pf9_fr7_the_resolved_manifest_carries_the_section_over_and_every_vertic
 def test_a_changed_section_changes_the_config_hash() -> None:
     hashes = {registry(sample).config_hash for sample in (None, {"scope": "agent"}, {"size": {"pre_ramp": 300}})}
     assert len(hashes) == 3
+
+
+def test_a_milestone_that_is_left_out_keeps_its_default() -> None:
+    gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 7}, "window_seconds": {"pre_full": 3600}})
+    assert gates.minimum_sample == {MERGE: 20, RAMP: 7, FULL: 300}
+    assert gates.window_seconds == {RAMP: 86_400, FULL: 3600}
+
+
+def test_pc5_fr2_5_5_pre_full_looks_at_more_traces_of_a_longer_time_than_pre_ramp() -> None:
+    """A day and a week, about 200 items and 500 to 1,000."""
+    assert GateDefaults().window_seconds == {RAMP: 86_400, FULL: 604_800}
+    size = SampleSection().size
+    assert size[RAMP] == 200
+    assert 500 <= size[FULL] <= 1_000
+
+
+def test_no_judge_needs_more_items_of_its_own_than_the_sample_has() -> None:
+    gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 3}, "minimum_scored": {"pre_full": 40}})
+    assert [Evidence.at(milestone, gates, 0).scored for milestone in Milestone] == [1, 3, 40]
+
+
+@pytest.mark.parametrize("said", [{}, {"minimum_sample": {}, "window_seconds": {}}])
+def test_nothing_said_is_not_nothing_asked(said: dict[str, object]) -> None:
+    assert GateDefaults.model_validate(said) == GateDefaults()
+    assert min(GateDefaults().minimum_sample.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"minimum_sample": {"pre_merge": 0}},
+        {"minimum_sample": {"premerge": 20}},
+        {"window_seconds": {"pre_ramp": 59}},
+        {"window_seconds": {"pre_ramp": 86_400_000}},
+        {"minimum_scored": {"pre_ramp": 0}},
+        {"coverage_floor": 0},
+        {"coverage_floor": 1.5},
+    ],
+)
+def test_what_asks_for_nothing_or_for_the_impossible_is_refused(said: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        GateDefaults.model_validate(said)
+
+
+_, PRE_RAMP, PRE_FULL = Milestone
+SAFETY = built({}).judge("refusal")
+
+
+def gate(milestone: Milestone, score: float) -> GateVerdict:
+    limits = Limits.of(4.0, 1.0, 0.25, Enforcement.BLOCK)
+    judged = Judged(collect([Scored(score)] * 20, (1.0, 5.0)), limits, (1.0, 5.0))
+    return decide(milestone, {"helpfulness": judged}, Evidence(size=20, minimum=20))
+
+
+@pytest.mark.parametrize(
+    ("step", "fired"),
+    [
+        ((0, 1), (PRE_RAMP,)),
+        ((0, 99.9), (PRE_RAMP,)),
+        ((0, 100), (PRE_RAMP, PRE_FULL)),
+        ((1, 100), (PRE_FULL,)),
+        ((99.9, 100), (PRE_FULL,)),
+        ((1, 99.9), ()),
+        ((5, 25), ()),
+        ((0, 0), ()),
+        ((100, 100), ()),
+    ],
+)
+def test_pc5_fr2_the_first_step_and_the_one_to_everybody_fire_a_gate(
+    step: tuple[float, float], fired: tuple[Milestone, ...]
+) -> None:
+    assert milestones(*step) == fired
+
+
+def test_a_failed_first_step_halts_at_zero_and_a_failed_last_one_where_the_rollout_stands() -> None:
+    first = of_step(0.0, [gate(PRE_RAMP, 3.0)])
+    assert (first.action, first.halt_at_percent) == (Action.HALT, 0.0)
+    last = of_step(50.0, [gate(PRE_FULL, 3.0)])
+    assert (last.action, last.halt_at_percent) == (Action.HALT, 50.0)
+    both = of_step(0.0, [gate(PRE_RAMP, 5.0), gate(PRE_FULL, 3.0)])
+    assert (both.verdict, both.halt_at_percent) == (VerdictLevel.FAIL, 0.0)
+
+
+@pytest.mark.parametrize(("scores", "breached"), [(29, False), (30, True)])
+def test_a_breach_needs_the_minimum_of_scores_and_no_more(scores: int, breached: bool) -> None:
+    answers = collect([Scored(SAFETY.score_range[0])] * scores, SAFETY.score_range)
+    watched = Watched(SAFETY, "assistant", "v7", answers)
+    found = look([watched], {}, WatchLimits(minimum=30), datetime(2026, 11, 21, tzinfo=UTC))
+    assert [response.event for response in found.responses] == [Event.BREACH] * breached

@@ -22,6 +22,7 @@ from tests.unit.evalcore.gates.ways_rig import (
     JUDGES,
     MERGE,
     RAMP,
+    START,
     VERTICALS,
     Beside,
     Drawn,
@@ -33,7 +34,6 @@ from tests.unit.evalcore.gates.ways_rig import (
 )
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.streams.gates.sample_world import WEEK
 
 
 def marked(*digits: str) -> st.SearchStrategy[str | None]:
@@ -52,7 +52,6 @@ SAMPLES = (
 """Strategies for what an agent answers: of a sample that is good, of one that is nearly so, of one that a judge of true
 and false finds something in, of any."""
 ids = st.integers(0, 11)
-START = 2_000 * WEEK // 1000 - 3_600
 
 
 @st.composite

@@ -48,13 +48,15 @@ from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.scoring.opik_models import ChatOnly
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, standing_record
-from tests.unit.streams.gates.sample_world import Told, World, asked, come
+from tests.unit.streams.gates.sample_world import WEEK, Told, World, asked, come
 
 MERGE, RAMP, FULL = Milestone
 VERTICALS = (None, "shop", "travel", "nowhere")
 CATEGORIES = {None: "general_qa", "shop": "shop_returns"}
 """The category that the golden set of the platform, or of the vertical that has one, must have items of."""
 JUDGES = ("helpfulness", "brevity", "refusal", "honesty")
+START = 2_000 * WEEK // 1000 - 3_600
+"""An hour before the stream's clock stands, in seconds since 1970."""
 CONFIRMING = "{confirmation: {asks: 3, failing: 2}}"
 MARK = re.compile(r"mk(\d{4})")
 SCORES: Mapping[str, tuple[object, ...]] = {
@@ -193,7 +195,8 @@ class MetricModel(ChatOnly):
 
 
 def told(level: Any, scores: Mapping[str, Any], reasons: Sequence[Any], of: Any = getattr) -> Verdict:
-    numbers = ("score", "threshold", "n", "unscored", "not_applicable", "passed", "baseline", "standing", "adjudicated")
+    numbers = ("score", "threshold", "n", "unscored", "judged_cut")
+    numbers += ("not_applicable", "passed", "baseline", "standing", "adjudicated")
     by_judge = {name: tuple(of(one, number) for number in numbers) for name, one in scores.items()}
     return str(level), by_judge, {str(of(reason, "code")) for reason in reasons}
 

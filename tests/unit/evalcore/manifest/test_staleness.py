@@ -1,18 +1,21 @@
-"""A manifest that is not what its sources give is told, field by field, and serves all the same (PF-9 §5.6, §10.3)."""
+"""A manifest that is not what its sources give is told, field by field, and serves all the same (PF-9 §5.6, §10.3). The
+dataset in Opik and the one the manifest is about: what differs is told, as warnings (PC5 §5.3, §9.3, R-1)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from evalcore.manifest.dataset import DatasetThere, unfit
 from evalcore.manifest.resolving import resolve
 from evalcore.manifest.staleness import departures, difference
 from evalcore.registry.disk import read_tree
-from evalcore.registry.files import BASE, COMPONENTS, EXTENSION, MANIFEST, VERTICALS, Tree
+from evalcore.registry.files import BASE, COMPONENTS, EXTENSION, MANIFEST, VERTICALS, Tree, assemble
 from evalcore.validation import validate_manifest, validate_sources, validate_tree
-from evalcore.yaml.findings import Finding
+from evalcore.yaml.findings import Finding, Severity
 from tests.root import ROOT
 from tests.shipped import LACKS
 
@@ -118,3 +121,70 @@ def test_the_manifest_is_validated_with_its_sources_and_without_the_rule_files()
     tree = tree.with_file("rules/ux_quality.yaml", b"name: 1").with_file("verticals/receipts.yaml", b"name: 1")
     files = {finding.file for finding in validate_sources(tree, TODAY).errors}
     assert files == {SHIPPED.shown(f"{VERTICALS}/receipts/eval/{EXTENSION}")}
+
+
+FILES, _ = assemble(read_tree(ROOT / "configs"), date(2026, 11, 21))
+assert FILES.manifest is not None
+DECLARED = FILES.manifest
+OF_THE_PLATFORM = [name for name, one in DECLARED.model.categories.items() if one.vertical is None]
+AS_DECLARED = DatasetThere(
+    latest=8, version=7, items=345, categories=dict.fromkeys(OF_THE_PLATFORM, 34) | {"receipt_scan": 5}
+)
+
+
+def unlike(there: DatasetThere | None) -> list[tuple[str, str]]:
+    found = list(unfit(DECLARED, there))
+    assert {finding.severity for finding in found} <= {Severity.WARNING}
+    assert all(finding.line and finding.fix for finding in found)
+    return [(finding.check, finding.message) for finding in found]
+
+
+def test_the_dataset_that_is_declared_is_no_finding() -> None:
+    assert unlike(AS_DECLARED) == []
+
+
+def test_a_dataset_that_is_not_there_is_told_once() -> None:
+    assert unlike(None) == [
+        ("dataset-is-there", "Opik has no dataset 'consumer-agent-eval' in project 'consumer-agent'")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("there", "check", "said"),
+    [
+        (replace(AS_DECLARED, version=None), "dataset-version-is-there", "the latest is 8"),
+        (replace(AS_DECLARED, items=340), "dataset-items", "345 here; 340 in Opik"),
+        (
+            replace(AS_DECLARED, categories={**AS_DECLARED.categories, "greeting": 0}),
+            "category-has-items",
+            "'greeting'",
+        ),
+        (
+            replace(AS_DECLARED, categories={**AS_DECLARED.categories, "greting": 1}),
+            "items-have-a-category",
+            "1 item of the dataset, of category 'greting', which is not here; did you mean 'greeting'?",
+        ),
+        (replace(AS_DECLARED, categories={**AS_DECLARED.categories, "": 3}), "items-have-a-category", "3 items"),
+    ],
+)
+def test_what_differs_is_told(there: DatasetThere, check: str, said: str) -> None:
+    [(found, message)] = unlike(there)
+    assert found == check
+    assert said in message
+
+
+def test_a_verticals_own_categories_need_no_items_of_the_platforms_dataset() -> None:
+    assert "receipt_dispute_flow" not in AS_DECLARED.categories
+    assert unlike(AS_DECLARED) == []
+
+
+def test_pc5_fr7_a_verticals_own_set_is_held_against_its_own_declaration() -> None:
+    own = [name for name, one in DECLARED.model.categories.items() if one.vertical == "receipts"]
+    there = DatasetThere(latest=1, version=1, items=60, categories=dict.fromkeys(own, 20))
+    assert list(unfit(DECLARED, there, "receipts")) == []
+    assert list(unfit(DECLARED, AS_DECLARED, "rewards_assistant")) == [], "it has none: the platform's"
+    fewer = replace(there, items=59, categories=dict.fromkeys(own[1:], 20))
+    found = {finding.check: finding for finding in unfit(DECLARED, fewer, "receipts")}
+    assert found.keys() == {"dataset-items", "category-has-items"}
+    assert found["dataset-items"].field == "datasets.receipts.items"
+    assert repr(own[0]) in found["category-has-items"].message

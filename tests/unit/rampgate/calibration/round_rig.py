@@ -11,11 +11,14 @@ from typing import Any
 from evalcore.registry.disk import today
 from tests.fork_server import ran
 from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.rampgate.checks import score_commands
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, jsonl
 
 OWN = "rules/shop/helpfulness.yaml"
 JUDGES = ("brevity", "helpfulness")
 TURNS = 240
+BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2", "--turns", "turns.jsonl")
+ROUND = "specs/verticals/shop/eval/rounds/r1"
 Row = dict[str, str]
 
 
@@ -79,3 +82,8 @@ def killed(words: list[str], folder: Path, step: str = "write") -> str:
     done = ran(step, *words, module="tests.unit.rampgate.calibration.killed", folder=folder, seconds=900)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def calibrate(*words: object) -> tuple[int, dict[str, Any], str]:
+    """Resumes the round `r1` of the vertical `shop` in the working directory."""
+    return score_commands.ran("calibrate", "jade", "--vertical", "shop", "--round", "r1", "--json", *words)

@@ -1,8 +1,11 @@
-"""A vertical's calibration round, from the draw to the rule files (PF-9 §5.3, NFR-3, AC-8)."""
+"""A vertical's calibration round, from the draw to the rule files (PF-9 §5.3, NFR-3, AC-8). A round that is killed at
+each of its steps ends with the bytes of one that was not (issue 13, PF-9 AC-8)."""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,15 +22,25 @@ from rampgate.calibration.steps.given import Options
 from rampgate.command import Context
 from rampgate.local.model.server import Running
 from tests.root import ROOT as REPOSITORY
-from tests.unit.rampgate.calibration.round_rig import JUDGES, OWN, agreeing, contents, filled, quality, turn
+from tests.unit.rampgate.calibration.round_rig import (
+    BEGUN,
+    JUDGES,
+    OWN,
+    ROUND,
+    agreeing,
+    calibrate,
+    contents,
+    filled,
+    killed,
+    quality,
+    turn,
+)
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
-Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
-BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2", "--turns", "turns.jsonl")
-ROUND = "specs/verticals/shop/eval/rounds/r1"
+pytestmark = pytest.mark.usefixtures("configs")
 
 
-def annotated(calibrate: Calibrate, says: Callable[[dict[str, str], str], object] = agreeing) -> Path:
+def annotated(says: Callable[[dict[str, str], str], object] = agreeing) -> Path:
     """Begins the round and has two people score its sheet."""
     code, told, err = calibrate(*BEGUN, "--sheet", "sheet.csv")
     assert code == 0, (told, err)
@@ -39,11 +52,11 @@ def states(told: dict[str, Any]) -> dict[str, str]:
 
 
 def test_pf9_5_3_a_round_goes_from_the_draw_to_the_rule_files_of_its_vertical_alone(
-    calibrate: Calibrate, configs: Path, tmp_path: Path
+    configs: Path, tmp_path: Path
 ) -> None:
     """PF-9 AC-8: other verticals' files, and the platform's, are byte for byte as before."""
     before, began = contents(tmp_path), today()
-    scores = annotated(calibrate)
+    scores = annotated()
     code, told, err = calibrate(
         "--turns", "turns.jsonl", "--annotations", scores, "--write", "--outputs", "drawn.jsonl"
     )
@@ -70,8 +83,8 @@ def test_pf9_5_3_a_round_goes_from_the_draw_to_the_rule_files_of_its_vertical_al
     assert b"how do I do" not in texts, "no text of a user stands in the round"
 
 
-def test_pf9_nfr_3_the_round_tells_its_time_without_that_of_people(calibrate: Calibrate, tmp_path: Path) -> None:
-    scores = annotated(calibrate)
+def test_pf9_nfr_3_the_round_tells_its_time_without_that_of_people(tmp_path: Path) -> None:
+    scores = annotated()
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--metrics-file", "m.prom")
     assert code == 0, err
     assert told["within_four_hours"] is True
@@ -82,11 +95,9 @@ def test_pf9_nfr_3_the_round_tells_its_time_without_that_of_people(calibrate: Ca
     assert not (tmp_path / ROUND / ".seconds.json").exists()
 
 
-def test_the_document_fits_its_published_schema_while_it_waits_and_when_it_is_done(
-    calibrate: Calibrate, tmp_path: Path
-) -> None:
+def test_the_document_fits_its_published_schema_while_it_waits_and_when_it_is_done(tmp_path: Path) -> None:
     schema = Draft202012Validator(json.loads((REPOSITORY / "docs/schemas/calibration-round.json").read_text()))
-    scores = annotated(calibrate)
+    scores = annotated()
     schema.validate(json.loads((tmp_path / ROUND / "cycle.json").read_text()))
     assert calibrate("--turns", "turns.jsonl", "--annotations", scores)[0] == 0
     document = json.loads((tmp_path / ROUND / "cycle.json").read_text())
@@ -94,8 +105,8 @@ def test_the_document_fits_its_published_schema_while_it_waits_and_when_it_is_do
     assert not schema.is_valid({**document, "floors": [{**document["floors"][0], "floor": "low"}]})
 
 
-def test_a_round_that_is_done_is_not_done_again(calibrate: Calibrate, tmp_path: Path, model: Running) -> None:
-    scores = annotated(calibrate)
+def test_a_round_that_is_done_is_not_done_again(tmp_path: Path, model: Running) -> None:
+    scores = annotated()
     calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
     before = contents(tmp_path)
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
@@ -104,8 +115,8 @@ def test_a_round_that_is_done_is_not_done_again(calibrate: Calibrate, tmp_path: 
     assert contents(tmp_path) == before
 
 
-def test_steps_whose_inputs_changed_are_done_again_and_it_says_so(calibrate: Calibrate, tmp_path: Path) -> None:
-    scores = annotated(calibrate)
+def test_steps_whose_inputs_changed_are_done_again_and_it_says_so(tmp_path: Path) -> None:
+    scores = annotated()
     calibrate("--turns", "turns.jsonl", "--annotations", scores)
     (tmp_path / ROUND / "answers.jsonl").write_text("")
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
@@ -116,14 +127,14 @@ def test_steps_whose_inputs_changed_are_done_again_and_it_says_so(calibrate: Cal
 
 
 def test_pf9_fr14_nothing_counts_until_every_category_clears_and_it_says_what_to_score_again(
-    calibrate: Calibrate, configs: Path, tmp_path: Path
+    configs: Path, tmp_path: Path
 ) -> None:
     def at_odds(row: dict[str, str], person: str) -> int:
         if row["category"] == "general_qa" and person == "ben":
             return 6 - quality(int(row["item_id"].removeprefix("r")))
         return agreeing(row, person)
 
-    scores = annotated(calibrate, at_odds)
+    scores = annotated(at_odds)
     rules = contents(configs)
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
     assert (code, states(told)["agreement"]) == (1, "refused"), err
@@ -138,12 +149,12 @@ def test_pf9_fr14_nothing_counts_until_every_category_clears_and_it_says_what_to
     assert (code, told["done"]) == (0, True), err
 
 
-def test_pf9_5_3_an_inverted_judge_gets_no_floor(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_5_3_an_inverted_judge_gets_no_floor(configs: Path) -> None:
     def against_one(row: dict[str, str], person: str) -> int:
         said = agreeing(row, person)
         return 6 - said if row["judge_id"] == "brevity" else said
 
-    scores = annotated(calibrate, against_one)
+    scores = annotated(against_one)
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
     assert code == 1, err
     assert {one["judge_id"]: one["inverted"] for one in told["inversion"]} == {"brevity": True, "helpfulness": False}
@@ -153,12 +164,12 @@ def test_pf9_5_3_an_inverted_judge_gets_no_floor(calibrate: Calibrate, configs: 
     assert stated["floor_provenance"]["calibration"]["inverted_findings"] == "Inverted: brevity."
 
 
-def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(calibrate: Calibrate, tmp_path: Path) -> None:
+def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(tmp_path: Path) -> None:
     """An earlier version of a judge gave the turns scores that are the opposite of people's; today's agrees with them.
     Opik does not say which version gave a score."""
     turns = (turn(n, judge_scores=dict.fromkeys(JUDGES, 6.0 - quality(n))) for n in range(240))
     jsonl(tmp_path / "turns.jsonl", *turns)
-    scores = annotated(calibrate)
+    scores = annotated()
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
     assert code == 0, (told["steps"], err)
     assert {one["judge_id"]: one["inverted"] for one in told["inversion"]} == dict.fromkeys(JUDGES, False)
@@ -168,12 +179,10 @@ def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(calibrate: Cali
     assert {one["judge_id"]: one["floor"] for one in told["floors"]} == dict.fromkeys(JUDGES, 4.0)
 
 
-def test_what_becomes_overdue_during_a_round_holds_for_it(
-    calibrate: Calibrate, configs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_becomes_overdue_during_a_round_holds_for_it(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """People take their time: the round is judged by the thresholds of the day on which it began, and dated so."""
     began = today()
-    scores = annotated(calibrate)
+    scores = annotated()
     monkeypatch.setattr("evalcore.registry.disk.today", lambda: began + timedelta(days=100))
     code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
     assert (code, {*states(told).values()}) == (0, {"done"}), (told["steps"], err)
@@ -187,11 +196,11 @@ def test_what_becomes_overdue_during_a_round_holds_for_it(
     )
 
 
-def test_a_round_waits_for_people_and_holds_its_words(calibrate: Calibrate, tmp_path: Path) -> None:
+def test_a_round_waits_for_people_and_holds_its_words(tmp_path: Path) -> None:
     def half(row: dict[str, str], person: str) -> object:
         return None if row["judge_id"] == "brevity" else agreeing(row, person)
 
-    scores = annotated(calibrate, half)
+    scores = annotated(half)
     code, told, _ = calibrate("--turns", "turns.jsonl", "--annotations", scores)
     assert (code, states(told)["annotate"], told["done"]) == (0, "waiting", False)
     assert "200 of 400 have no score yet" in told["steps"]["annotate"]["told"]
@@ -200,8 +209,8 @@ def test_a_round_waits_for_people_and_holds_its_words(calibrate: Calibrate, tmp_
     assert "--acceptable: the round began with" in err
 
 
-def test_a_sheet_begins_no_formula_and_brings_ids_back(calibrate: Calibrate) -> None:
-    annotated(calibrate)
+def test_a_sheet_begins_no_formula_and_brings_ids_back() -> None:
+    annotated()
     assert "'=how do I do" in Path("sheet.csv").read_text()
 
 
@@ -222,9 +231,7 @@ def test_a_sheet_begins_no_formula_and_brings_ids_back(calibrate: Calibrate) -> 
         ("{item},helpfulness,ann,4\n{item},helpfulness,ann,4", "scores.csv:3: annotator: 'ann' rated"),
     ],
 )
-def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(
-    calibrate: Calibrate, tmp_path: Path, row: str, said: str
-) -> None:
+def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(tmp_path: Path, row: str, said: str) -> None:
     calibrate(*BEGUN)
     first = json.loads((tmp_path / ROUND / "draw.jsonl").read_text().splitlines()[0])["item_id"]
     Path("scores.csv").write_text(f"item_id,judge_id,annotator,score\n{row.format(item=first)}\n")
@@ -250,7 +257,7 @@ def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(
     ],
     ids=["a doubled column", "a short row", "a long row", "a quote that never ends", "a quote that ends later"],
 )
-def test_a_sheet_is_read_strictly(calibrate: Calibrate, tmp_path: Path, text: str, said: str) -> None:
+def test_a_sheet_is_read_strictly(tmp_path: Path, text: str, said: str) -> None:
     """A stray quote swallows all rows up to the next one: 200 ratings were lost without a word."""
     calibrate(*BEGUN)
     first = json.loads((tmp_path / ROUND / "draw.jsonl").read_text().splitlines()[0])["item_id"]
@@ -277,16 +284,14 @@ def test_a_sheet_is_read_strictly(calibrate: Calibrate, tmp_path: Path, text: st
         ),
     ],
 )
-def test_turns_that_cant_be_right_are_refused_with_file_line_and_field(
-    calibrate: Calibrate, changed: dict[str, Any], said: str
-) -> None:
+def test_turns_that_cant_be_right_are_refused_with_file_line_and_field(changed: dict[str, Any], said: str) -> None:
     jsonl(Path("turns.jsonl"), *(turn(n, **(changed if n == 3 else {})) for n in range(240)))
     code, _, err = calibrate(*BEGUN)
     assert code == 2
     assert said in err
 
 
-def test_too_few_turns_of_a_category_are_told(calibrate: Calibrate, tmp_path: Path) -> None:
+def test_too_few_turns_of_a_category_are_told(tmp_path: Path) -> None:
     jsonl(Path("turns.jsonl"), *(turn(n) for n in range(240) if n % 2 or n < 12))
     code, _, err = calibrate(*BEGUN)
     assert code == 2
@@ -294,9 +299,9 @@ def test_too_few_turns_of_a_category_are_told(calibrate: Calibrate, tmp_path: Pa
     assert not (tmp_path / ROUND / "cycle.json").exists()
 
 
-def test_pf9_nfr_3_more_than_four_hours_are_told(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_nfr_3_more_than_four_hours_are_told(configs: Path) -> None:
     """Each look at the clock is an hour after the one before; the time between two runs is that of people."""
-    scores = annotated(calibrate)
+    scores = annotated()
     hours = iter(range(1_000))
     options = Options(
         Context.of(configs=configs), "shop", "r1", Path("turns.jsonl"), (scores,), None, None, {},
@@ -306,3 +311,30 @@ def test_pf9_nfr_3_more_than_four_hours_are_told(calibrate: Calibrate, configs: 
     assert told.exit_code == 0
     assert told["within_four_hours"] is False
     assert 9 * 3_600 <= told["seconds"] < 10 * 3_600, "an hour for each of the nine steps after the draw"
+
+
+RENAMES = 25
+"""Files that a round puts in their places: three for most steps, and those of the vertical."""
+
+
+def test_pf9_5_3_a_round_killed_before_and_after_each_write_ends_with_the_same_bytes(
+    configs: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed in turn right before and right after its next file stands there: of the round, the reference set, the
+    baseline and the rule files."""
+    jsonl(tmp_path / "turns.jsonl", *(turn(n, judge_scores={"helpfulness": float(n * 7 % 5 + 1)}) for n in range(210)))
+    assert calibrate(*BEGUN, "--sheet", "sheet.csv")[0] == 0
+    filled(tmp_path / "sheet.csv", tmp_path / "scores.csv", ("ann", "ben"), agreeing)
+    shutil.rmtree(tmp_path / "specs/verticals/shop/eval/rounds")
+    words = (*BEGUN, "--annotations", "scores.csv", "--write")
+    tree = tmp_path_factory.mktemp("killed") / "tree"
+    shutil.copytree(tmp_path, tree)
+    assert calibrate(*words)[0] == 0
+    own = ("calibrate", "jade", "--vertical", "shop", "--round", "r1")
+    monkeypatch.setenv("RAMPGATE_CONFIGS", str(tree / "configs"))
+    told = killed([*own, *words], tree)
+    assert int(re.findall(r"killed (\d+) times", told)[-1]) >= 2 * RENAMES, told
+    assert contents(tree) == contents(tmp_path)

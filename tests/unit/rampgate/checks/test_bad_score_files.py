@@ -13,7 +13,7 @@ import pytest
 
 from evalcore.registry.disk import today
 from tests.unit.evalcore.registry.registry_disk import written
-from tests.unit.rampgate.checks.score_commands import alone, ran
+from tests.unit.rampgate.checks.score_commands import ran
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 LIMITS = ("--vertical", "shop", "--write", "--ticket", "PLT-7")
@@ -31,7 +31,6 @@ COMMANDS = {
 }
 """Each command, and the options by which it would write something."""
 PAIRED = ("inversion", "jade")
-Run = Callable[[str, bool], tuple[int, dict[str, Any], str]]
 
 
 def good(command: str) -> list[dict[str, Any]]:
@@ -66,11 +65,9 @@ def with_raw(command: str, kind: str, raw: str) -> bytes:
     return b"".join(some)
 
 
-@pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on `scores.jsonl`, with or without the options by which it writes."""
-    alone(tmp_path, monkeypatch)
-    configs = written(tmp_path)
+@pytest.fixture(autouse=True)
+def files(in_an_empty_folder: None, tmp_path: Path) -> None:
+    written(tmp_path)
     jsonl(tmp_path / "good.jsonl", *good("drift"))
     bound = {
         "threshold": 0.5,
@@ -80,13 +77,13 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     }
     (tmp_path / "bounds.yaml").write_text(json.dumps({"vertical": "shop", "categories": {"c": bound}}))
 
-    def run(command: str, writing: bool) -> tuple[int, dict[str, Any], str]:
-        words, options = COMMANDS[command]
-        named = ["scores.jsonl" if word == "FILE" else word for word in (*words, *(options if writing else ()))]
-        where = ["--configs", str(configs)] if words[0] == "calibrate" else []
-        return ran(capsys, monkeypatch, *named, *where, "--json")
 
-    return run
+def run(command: str, writing: bool) -> tuple[int, dict[str, Any], str]:
+    """Runs a command on `scores.jsonl`, with or without the options by which it writes."""
+    words, options = COMMANDS[command]
+    named = ["scores.jsonl" if word == "FILE" else word for word in (*words, *(options if writing else ()))]
+    where = ["--configs", "configs"] if words[0] == "calibrate" else []
+    return ran(*named, *where, "--json")
 
 
 def everything(folder: Path) -> dict[Path, bytes]:
@@ -113,7 +110,7 @@ IN_A_FIELD: list[tuple[str, str, str | tuple[str, ...]]] = [
 @pytest.mark.parametrize("command", ["inversion", "agreement", "drift"])  # one of each kind of line
 @pytest.mark.parametrize(("kind", "raw", "says"), IN_A_FIELD)
 def test_a_field_that_cannot_be_right_is_named_with_its_line_and_what_to_do(
-    command: str, kind: str, raw: str, says: str | tuple[str, ...], run: Run, tmp_path: Path
+    command: str, kind: str, raw: str, says: str | tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "scores.jsonl").write_bytes(with_raw(command, kind, raw))
     before = everything(tmp_path)
@@ -124,7 +121,7 @@ def test_a_field_that_cannot_be_right_is_named_with_its_line_and_what_to_do(
     assert everything(tmp_path) == before, "nothing is written"
 
 
-def test_an_annotators_name_with_a_blank_at_an_end_is_no_second_annotator(run: Run, tmp_path: Path) -> None:
+def test_an_annotators_name_with_a_blank_at_an_end_is_no_second_annotator(tmp_path: Path) -> None:
     some = good("agreement")
     some[1]["annotator"] += " "
     jsonl(tmp_path / "scores.jsonl", *some)
@@ -132,7 +129,7 @@ def test_an_annotators_name_with_a_blank_at_an_end_is_no_second_annotator(run: R
     assert (code, "scores.jsonl:2: annotator: must be a text without blanks at its ends" in err) == (2, True), err
 
 
-def test_what_is_not_applicable_is_spelt_in_one_way_and_counted(run: Run, tmp_path: Path) -> None:
+def test_what_is_not_applicable_is_spelt_in_one_way_and_counted(tmp_path: Path) -> None:
     jsonl(
         tmp_path / "scores.jsonl", *(one | ({"score": "N/A"} if n == 0 else {}) for n, one in enumerate(good("drift")))
     )
@@ -158,7 +155,7 @@ OF_A_FILE: dict[str, tuple[Callable[[list[bytes]], bytes], str]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("fault", OF_A_FILE)
-def test_a_file_that_is_none_is_named_with_its_line(command: str, fault: str, run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_named_with_its_line(command: str, fault: str, tmp_path: Path) -> None:
     make, says = OF_A_FILE[fault]
     (tmp_path / "scores.jsonl").write_bytes(make(lines(command)))
     before = everything(tmp_path)
@@ -169,7 +166,7 @@ def test_a_file_that_is_none_is_named_with_its_line(command: str, fault: str, ru
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_folder_or_nothing_in_place_of_the_file_ends_with_2(command: str, run: Run, tmp_path: Path) -> None:
+def test_a_folder_or_nothing_in_place_of_the_file_ends_with_2(command: str, tmp_path: Path) -> None:
     assert "scores.jsonl: can't be read: No such file" in run(command, True)[2]
     (tmp_path / "scores.jsonl").mkdir()
     code, _, err = run(command, True)
@@ -177,9 +174,7 @@ def test_a_folder_or_nothing_in_place_of_the_file_ends_with_2(command: str, run:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_byte_order_mark_blank_lines_and_line_ends_of_windows_change_nothing(
-    command: str, run: Run, tmp_path: Path
-) -> None:
+def test_a_byte_order_mark_blank_lines_and_line_ends_of_windows_change_nothing(command: str, tmp_path: Path) -> None:
     some, file = lines(command), tmp_path / "scores.jsonl"
     file.write_bytes(b"".join(some))
     code, plain, err = run(command, False)
@@ -204,7 +199,7 @@ def without_source(told: dict[str, Any]) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("raw", ["1e308", "-1e308", "5e-324"])
 def test_a_number_of_any_size_is_one_and_upsets_no_arithmetic(
-    command: str, raw: str, run: Run, tmp_path: Path, recwarn: pytest.WarningsRecorder
+    command: str, raw: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     """Of a judge that nobody registered; a registered one's scale says which scores it has."""
     content = with_raw(command, "score", raw).replace(b"helpfulness", b"stranger")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.evalcore.registry.registry_disk import written
-from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.checks.score_commands import ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 LIMIT = (
@@ -19,26 +18,18 @@ LIMIT = (
 )
 WIDE = LIMIT.replace("0.1", "9.5")
 LIMITS = {f"rules/{name}.yaml": LIMIT for name in ("helpfulness", "refusal", "honesty")}
-Check = Callable[..., tuple[int, dict[str, Any], str]]
 
 
-@pytest.fixture
-def check(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Runs the command in an empty folder on lines of both files."""
-    alone(tmp_path, monkeypatch)
-
-    def run(then: list[dict[str, Any]], now: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
-        files = [jsonl(tmp_path / "then.jsonl", *then), jsonl(tmp_path / "now.jsonl", *now)]
-        return ran(capsys, monkeypatch, "check", "drift", *map(str, files), *words)
-
-    return run
+def check(then: list[dict[str, Any]], now: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+    """The command on lines of both files."""
+    return ran("check", "drift", jsonl(Path("then.jsonl"), *then), jsonl(Path("now.jsonl"), *now), *words)
 
 
 SPREAD = [1, 2, 3, 4, 5] * 20
 RAISED = [2, 3, 4, 5, 5] * 20
 
 
-def test_a_judge_whose_scores_have_moved_is_told_with_the_figures_and_exit_code_1(check: Check, tmp_path: Path) -> None:
+def test_a_judge_whose_scores_have_moved_is_told_with_the_figures_and_exit_code_1(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     code, told, _ = check(
         scored("helpfulness", SPREAD), scored("helpfulness", RAISED), "--configs", configs, "--json"
@@ -51,7 +42,7 @@ def test_a_judge_whose_scores_have_moved_is_told_with_the_figures_and_exit_code_
     assert "mean 3, now 3.8" in one["reason"]
 
 
-def test_a_judge_that_scores_as_it_did_passes_whatever_the_order_of_items(check: Check, tmp_path: Path) -> None:
+def test_a_judge_that_scores_as_it_did_passes_whatever_the_order_of_items(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     code, told, _ = check(
         scored("Helpfulness", SPREAD), scored("helpfulness", SPREAD[::-1]), "--configs", configs, "--json"
@@ -60,7 +51,7 @@ def test_a_judge_that_scores_as_it_did_passes_whatever_the_order_of_items(check:
     assert (code, one["passed"], one["kl"], one["reason"], one["judge_id"]) == (0, True, 0.0, "", "helpfulness")
 
 
-def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_written(check: Check, tmp_path: Path) -> None:
+def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_written(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     then = [*scored("My-Judge", SPREAD), *scored("yes", [True, False] * 10), *scored("part", [0.25, 0.75] * 60)]
     code, told, _ = check(then, then, "--configs", configs, "--json")
@@ -72,7 +63,7 @@ def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_writte
         assert "no limit" in one["reason"]
 
 
-def test_a_verticals_own_limit_holds_for_it_and_the_central_one_for_others(check: Check, tmp_path: Path) -> None:
+def test_a_verticals_own_limit_holds_for_it_and_the_central_one_for_others(tmp_path: Path) -> None:
     configs = str(written(tmp_path, {**LIMITS, "rules/shop/helpfulness.yaml": WIDE}))
     lines = scored("helpfulness", SPREAD), scored("helpfulness", RAISED)
     assert check(*lines, "--configs", configs, "--json")[0] == 1
@@ -85,7 +76,7 @@ def test_a_verticals_own_limit_holds_for_it_and_the_central_one_for_others(check
     assert check(*lines, "--configs", configs, "--vertical", "nowhere")[0] == 2
 
 
-def test_too_few_items_and_a_judge_of_one_file_alone_end_with_1_and_say_why(check: Check, tmp_path: Path) -> None:
+def test_too_few_items_and_a_judge_of_one_file_alone_end_with_1_and_say_why(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     then = [*scored("helpfulness", SPREAD[:24]), *scored("honesty", [True] * 10)]
     now = [*scored("helpfulness", SPREAD[:24]), *scored("refusal", [0.5] * 200)]
@@ -97,7 +88,7 @@ def test_too_few_items_and_a_judge_of_one_file_alone_end_with_1_and_say_why(chec
     assert why["honesty"] == (None, "the current file has no score of this judge")
 
 
-def test_na_and_unscored_answers_are_shares_beside_the_divergence(check: Check, tmp_path: Path) -> None:
+def test_na_and_unscored_answers_are_shares_beside_the_divergence(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     now = [*SPREAD, *["N/A"] * 60, *[None] * 40]
     code, told, _ = check(scored("helpfulness", SPREAD), scored("helpfulness", now), "--configs", configs, "--json")
@@ -123,7 +114,7 @@ def test_na_and_unscored_answers_are_shares_beside_the_divergence(check: Check, 
     ],
 )
 def test_a_line_that_is_wrong_is_named_with_file_line_and_field(
-    line: dict[str, Any], says: str, check: Check, tmp_path: Path
+    line: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     configs = str(written(tmp_path, LIMITS))
     good = scored("helpfulness", SPREAD)
@@ -131,14 +122,14 @@ def test_a_line_that_is_wrong_is_named_with_file_line_and_field(
     assert (code, f"now.jsonl:100: {says}" in told.replace("\n", "")) == (2, True), told
 
 
-def test_files_that_say_nothing_are_bad_input(check: Check, tmp_path: Path) -> None:
+def test_files_that_say_nothing_are_bad_input(tmp_path: Path) -> None:
     good = scored("helpfulness", SPREAD)
     assert "has no scores" in check(good, [], "--configs", str(written(tmp_path, LIMITS)))[2]
     (tmp_path / "configs" / "evaluation_manifest.yaml").unlink()
     assert check(good, good)[0] == 2, "a registry that is there and broken is told, not passed over"
 
 
-def test_the_report_says_who_drifted_and_that_it_stays_in_its_gates(check: Check, tmp_path: Path) -> None:
+def test_the_report_says_who_drifted_and_that_it_stays_in_its_gates(tmp_path: Path) -> None:
     configs = str(written(tmp_path, LIMITS))
     code, told, _ = check(scored("helpfulness", SPREAD), scored("helpfulness", RAISED), "--configs", configs)
     assert code == 1
@@ -149,7 +140,7 @@ def _scores(draw: np.random.Generator, items: int, mean: float = 4.0) -> list[in
     return [int(one) for one in np.clip(np.round(draw.normal(mean, 0.8, items)), 1, 5)]
 
 
-def test_twenty_five_scores_that_have_not_moved_do_not_fail_by_chance(check: Check, tmp_path: Path) -> None:
+def test_twenty_five_scores_that_have_not_moved_do_not_fail_by_chance(tmp_path: Path) -> None:
     """The shipped limit, 0.1, is below what chance makes of 25 scores in five bins: it failed in 38 of 60 tries."""
     configs, draw = str(written(tmp_path, LIMITS)), np.random.default_rng(1)
     failed = 0
@@ -161,7 +152,7 @@ def test_twenty_five_scores_that_have_not_moved_do_not_fail_by_chance(check: Che
     assert failed <= 2
 
 
-def test_half_a_point_is_seen_of_301_same_items(check: Check, tmp_path: Path) -> None:
+def test_half_a_point_is_seen_of_301_same_items(tmp_path: Path) -> None:
     """A shift below the limit of divergence was missed in 25 of 36 tries: pairs of the same items show it."""
     wide = {"rules/helpfulness.yaml": LIMIT.replace("0.1", "0.5")}
     configs, draw = str(written(tmp_path, wide)), np.random.default_rng(2)

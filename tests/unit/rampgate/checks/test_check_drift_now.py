@@ -6,23 +6,24 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from rampgate.cli import main
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
 from tests.action_program import programs
 from tests.fork_server import Forked, ran
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl, local_model
+from tests.unit.rampgate.registry.git_folders import committed
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("root")
 JUDGES = ("helpfulness", "brevity", "refusal", "honesty")
 LIMIT = "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18}"
 GREETING = (
@@ -30,7 +31,6 @@ GREETING = (
     '<judges><judge id="helpfulness"/></judges>\n</capability>\n<prompt>Greet back.</prompt>\n</component>\n'
 )
 MADE = ("--seed", "words", "--items", "100")
-Check = Callable[..., tuple[int, dict[str, Any], str]]
 
 
 @pytest.fixture
@@ -44,27 +44,13 @@ def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Pat
     component.write_text(GREETING)
     for name, value in environment(root, model.url).items():
         monkeypatch.setenv(name, value)
-    committed(root)
+    committed(root.parent)
     return root
 
 
-def committed(root: Path) -> None:
-    folder = root.parent
-    who = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
-    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "as it is")):
-        subprocess.run(["git", "-C", str(folder), *words], check=True, timeout=60)
-
-
-@pytest.fixture
-def check(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
-    def run(*words: str) -> tuple[int, dict[str, Any], str]:
-        monkeypatch.setattr("sys.argv", ["rampgate", "check", "drift", *words, "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), json.loads(said.out) if said.out else {}, said.err
-
-    return run
+def check(*words: str) -> tuple[int, dict[str, Any], str]:
+    code, out, err = said("check", "drift", *words, "--json")
+    return code, json.loads(out) if out else {}, err
 
 
 def calls(model: Running) -> int:
@@ -78,7 +64,7 @@ def shifted(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_same_outputs_are_judged_again_by_the_model_though_it_answered_them_before(
-    check: Check, root: Path, model: Running
+    root: Path, model: Running
 ) -> None:
     """Issue 13: a hosted model changes silently, so no kept answer stands for what it says now."""
     before = calls(model)
@@ -101,7 +87,7 @@ def test_the_same_outputs_are_judged_again_by_the_model_though_it_answered_them_
     assert set(json.loads(lines[0])) == {"judge_id", "item_id", "score", "judge_version", "item_hash"}, "no text"
 
 
-def test_a_judge_that_scores_a_point_higher_than_at_its_calibration_has_drifted(check: Check, root: Path) -> None:
+def test_a_judge_that_scores_a_point_higher_than_at_its_calibration_has_drifted(root: Path) -> None:
     check(*MADE, "--judge", "helpfulness", "--capture", "1")
     file = root / "drift-baseline.jsonl"
     jsonl(file, *(shifted(json.loads(line)) for line in file.read_text().splitlines()))
@@ -110,12 +96,10 @@ def test_a_judge_that_scores_a_point_higher_than_at_its_calibration_has_drifted(
     assert (code, one["passed"], one["threshold"], one["n"]) == (1, False, 0.1, 100)
 
 
-def test_pf9_ac13_in_a_pull_request_the_judges_whose_file_or_component_changed_are_checked(
-    check: Check, root: Path
-) -> None:
+def test_pf9_ac13_in_a_pull_request_the_judges_whose_file_or_component_changed_are_checked(root: Path) -> None:
     """PF-9 FR-13, AC-13: one record for each affected judge, for an edited rubric and for a component it names."""
     check(*MADE, "--capture", "1")
-    committed(root)
+    committed(root.parent)
     code, found, told = check(*MADE, "--base", "HEAD")
     assert (code, found["judges"]) == (0, []), told
     rewritten(root / "rules" / "refusal.yaml", "Rate {{output}}", "Rate strictly {{output}}")
@@ -129,9 +113,7 @@ def test_pf9_ac13_in_a_pull_request_the_judges_whose_file_or_component_changed_a
     assert check(*MADE, "--base", "nowhere")[0] == 2
 
 
-def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_before_it(
-    check: Check, root: Path
-) -> None:
+def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_before_it(root: Path) -> None:
     """A pull request that widens its own limit is held to the one that stood. Of a judge that nobody calibrated yet the
     version before judges the outputs, too."""
     rule = root / "rules" / "refusal.yaml"
@@ -143,7 +125,7 @@ def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_bef
     assert found["judged_at_base"] == ["refusal"]
 
 
-def test_an_output_that_is_another_one_now_is_left_out_on_both_sides(check: Check, root: Path) -> None:
+def test_an_output_that_is_another_one_now_is_left_out_on_both_sides(root: Path) -> None:
     """An agent that changed is not a judge that changed: then nobody can tell."""
     check(*MADE, "--judge", "helpfulness", "--capture", "1")
     code, found, _ = check("--seed", "other words", "--judge", "helpfulness")
@@ -151,9 +133,7 @@ def test_an_output_that_is_another_one_now_is_left_out_on_both_sides(check: Chec
     assert (code, one["passed"], one["baseline_n"]) == (1, None, 0)
 
 
-def test_a_baseline_of_one_judge_leaves_the_others_and_a_judge_without_one_is_undecided(
-    check: Check, root: Path
-) -> None:
+def test_a_baseline_of_one_judge_leaves_the_others_and_a_judge_without_one_is_undecided(root: Path) -> None:
     for judge in ("helpfulness", "refusal", "helpfulness"):
         assert check(*MADE, "--judge", judge, "--capture", "1")[0] == 0
     assert len((root / "drift-baseline.jsonl").read_text().splitlines()) == 200
@@ -162,7 +142,7 @@ def test_a_baseline_of_one_judge_leaves_the_others_and_a_judge_without_one_is_un
     assert (code, passed) == (1, {"helpfulness": True, "refusal": True, "brevity": None, "honesty": None})
 
 
-def test_a_vertical_has_a_baseline_of_its_own(check: Check, root: Path) -> None:
+def test_a_vertical_has_a_baseline_of_its_own(root: Path) -> None:
     code, captured, _ = check(*MADE, "--judge", "helpfulness", "--vertical", "shop", "--capture", "1")
     assert (code, Path(captured["written"]).resolve()) == (
         0, root.parent.resolve() / "specs" / "verticals" / "shop" / "eval" / "drift-baseline.jsonl"
@@ -171,7 +151,7 @@ def test_a_vertical_has_a_baseline_of_its_own(check: Check, root: Path) -> None:
     assert check(*MADE, "--judge", "helpfulness")[0] == 1, "the platform has none yet"
 
 
-def test_stored_outputs_may_be_a_file(check: Check, root: Path, tmp_path: Path) -> None:
+def test_stored_outputs_may_be_a_file(root: Path, tmp_path: Path) -> None:
     items = [{"input": f"how {n}?", "output": f"so {n}", "metadata": {"id": f"i{n}"}} for n in range(30)]
     file = str(jsonl(tmp_path / "stored.jsonl", *items))
     assert check("--outputs", file, "--judge", "helpfulness", "--capture", "1")[0] == 0
@@ -181,7 +161,7 @@ def test_stored_outputs_may_be_a_file(check: Check, root: Path, tmp_path: Path) 
 
 
 def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_vertical_with_a_baseline(
-    check: Check, root: Path, model: Running
+    root: Path, model: Running
 ) -> None:
     """PF-9 FR-13, AC-13: each run of CI leaves a record per judge that programs read, a proposal's too."""
     folder = root.parent
@@ -285,7 +265,7 @@ def kept(file: Path) -> list[str]:
     ],
 )
 def test_bad_input_and_a_model_out_of_reach_end_with_2(
-    words: tuple[str, ...], says: str, check: Check, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "1")
     monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:9/v1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,19 @@ import pytest
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import build
 from evalcore.validation import checked
-from rampgate.checks.standing import suspended_by_file
-from rampgate.cli import main
+from rampgate.checks.standing import suspended_judges
+from rampgate.settings import Settings
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
-Run = Callable[..., tuple[int, str, str]]
 ROUND_1 = [-0.5] * 10 + [0.4] * 2
 
 
-@pytest.fixture
-def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["rampgate", "check", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
+def check(*words: str | Path) -> tuple[int, str, str]:
+    return said("check", *words)
 
 
 def scored(correlations: list[float], items: int = 301, **more: Any) -> list[dict[str, Any]]:
@@ -59,7 +48,7 @@ def scored(correlations: list[float], items: int = 301, **more: Any) -> list[dic
     return out
 
 
-def test_pf9_ac10_the_report_has_pearson_spearman_the_interval_and_the_number(check: Run, tmp_path: Path) -> None:
+def test_pf9_ac10_the_report_has_pearson_spearman_the_interval_and_the_number(tmp_path: Path) -> None:
     """PF-9 AC-6: ten of the twelve judges of round 1; ids are told as written, and nothing is registered."""
     code, out, _ = check("inversion", jsonl(tmp_path / "round-1.jsonl", *scored(ROUND_1)), "--json")
     document = json.loads(out)
@@ -76,15 +65,13 @@ def test_pf9_ac10_the_report_has_pearson_spearman_the_interval_and_the_number(ch
     assert document["judges"][0]["judge_id"] == "Judge 0"
 
 
-def test_judges_that_agree_with_people_end_with_0_and_one_that_nobody_can_tell_with_1(
-    check: Run, tmp_path: Path
-) -> None:
+def test_judges_that_agree_with_people_end_with_0_and_one_that_nobody_can_tell_with_1(tmp_path: Path) -> None:
     assert check("inversion", jsonl(tmp_path / "a.jsonl", *scored([0.5])))[0] == 0
     code, out, _ = check("inversion", jsonl(tmp_path / "b.jsonl", *scored([0.5], items=9)), "--json")
     assert (code, json.loads(out)["judges"][0]["inverted"]) == (1, None)
 
 
-def test_pf9_fr10_a_judge_of_noise_carries_no_signal_which_is_a_warning(check: Run, tmp_path: Path) -> None:
+def test_pf9_fr10_a_judge_of_noise_carries_no_signal_which_is_a_warning(tmp_path: Path) -> None:
     noise, report = jsonl(tmp_path / "noise.jsonl", *scored([0.02, 0.5, -0.5])), tmp_path / "report.md"
     code, out, _ = check("inversion", noise, "--json", "--report", report)
     judges = json.loads(out)["judges"]
@@ -106,7 +93,7 @@ def test_pf9_fr10_a_judge_of_noise_carries_no_signal_which_is_a_warning(check: R
     assert json.loads(check("inversion", few, "--json")[1])["judges"][0]["carries_signal"] is None
 
 
-def test_pf9_fr10_a_composite_of_noise_is_counted_beside_its_judges(check: Run, tmp_path: Path) -> None:
+def test_pf9_fr10_a_composite_of_noise_is_counted_beside_its_judges(tmp_path: Path) -> None:
     """The shipped composite `dialogue`."""
     noise = scored([0.02])
     lines = [{**one, "judge_id": judge} for judge in ("conversation_flow", "greeting_quality") for one in noise]
@@ -116,7 +103,7 @@ def test_pf9_fr10_a_composite_of_noise_is_counted_beside_its_judges(check: Run, 
     assert "## ⚠️ Judges against people: none inverted, 3 no better than chance" in report.read_text()
 
 
-def test_slices_are_reported_and_decide_nothing(check: Run, tmp_path: Path) -> None:
+def test_slices_are_reported_and_decide_nothing(tmp_path: Path) -> None:
     lines = scored([0.5]) + [{**one, "item_id": f"x{one['item_id']}", "category": "odd"} for one in scored([-0.6], 40)]
     code, out, _ = check("inversion", jsonl(tmp_path / "a.jsonl", *lines), "--json")
     (sliced,) = json.loads(out)["slices"]
@@ -130,23 +117,25 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_an_inverted_judge_is_suspended_by_what_is_written_of_it_until_a_version_passes(
-    check: Run, tmp_path: Path, root: Path
+    tmp_path: Path, root: Path
 ) -> None:
     """PF-9 FR-10. Whoever reads the records, a gate in CI or a worker, knows it."""
     judge, standing = build(checked(read_tree(root), TODAY)[0]).judge("helpfulness"), tmp_path / "standing.jsonl"
     lines = [{**one, "judge_id": "helpfulness", "judge_version": judge.version} for one in scored([-0.6])]
     words = ("--standing", standing, "--configs", root)
     assert check("inversion", jsonl(tmp_path / "a.jsonl", *lines), *words)[0] == 1
-    assert "check of inversion" in suspended_by_file(standing, [judge], TODAY)["helpfulness"]
+    assert "check of inversion" in suspended_judges(str(standing), Settings(), [judge], TODAY)["helpfulness"]
     changed = replace(judge, version="another")
-    assert suspended_by_file(standing, [changed], TODAY), "a new version is held against people before it counts"
+    assert suspended_judges(str(standing), Settings(), [changed], TODAY), (
+        "a new version is held against people before it counts"
+    )
     sound = [{**one, "judge_version": "another", "judge_score": 6 - one["judge_score"]} for one in lines]
     assert check("inversion", jsonl(tmp_path / "b.jsonl", *sound), *words)[0] == 0
-    assert suspended_by_file(standing, [changed], TODAY) == {}
-    assert suspended_by_file(standing, [judge], TODAY)
+    assert suspended_judges(str(standing), Settings(), [changed], TODAY) == {}
+    assert suspended_judges(str(standing), Settings(), [judge], TODAY)
 
 
-def test_the_same_scores_of_people_decide_once_of_a_version(check: Run, tmp_path: Path, root: Path) -> None:
+def test_the_same_scores_of_people_decide_once_of_a_version(tmp_path: Path, root: Path) -> None:
     lines = [{**one, "judge_id": "helpfulness", "judge_version": "v1"} for one in scored([0.4])]
     standing = tmp_path / "standing.jsonl"
     words = ("--standing", standing, "--configs", root)
@@ -161,9 +150,7 @@ def test_the_same_scores_of_people_decide_once_of_a_version(check: Run, tmp_path
     assert len(standing.read_text().splitlines()) == 2, "a new round of people decides anew"
 
 
-def test_nobody_is_suspended_by_scores_of_which_the_judges_version_is_not_said(
-    check: Run, tmp_path: Path, root: Path
-) -> None:
+def test_nobody_is_suspended_by_scores_of_which_the_judges_version_is_not_said(tmp_path: Path, root: Path) -> None:
     standing = tmp_path / "standing.jsonl"
     unsaid = jsonl(tmp_path / "a.jsonl", *({**one, "judge_id": "helpfulness"} for one in scored([-0.6])))
     code, _, err = check("inversion", unsaid, "--standing", standing, "--configs", root)
@@ -204,7 +191,7 @@ def rating(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_cannot_be_right_is_refused_with_file_line_and_field(
-    check: Run, tmp_path: Path, command: str, lines: list[dict[str, Any]], said: str
+    tmp_path: Path, command: str, lines: list[dict[str, Any]], said: str
 ) -> None:
     file = tmp_path / "scores.jsonl"
     file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
@@ -214,9 +201,7 @@ def test_what_cannot_be_right_is_refused_with_file_line_and_field(
     assert said in err
 
 
-def test_pf9_fr14_the_report_has_alpha_its_threshold_and_source_and_every_items_agreement(
-    check: Run, tmp_path: Path
-) -> None:
+def test_pf9_fr14_the_report_has_alpha_its_threshold_and_source_and_every_items_agreement(tmp_path: Path) -> None:
     """PF-9 AC-14's report; an item rated once is told apart, and takes no part."""
     draw = np.random.default_rng(8)
     lines = [
@@ -239,7 +224,7 @@ def test_pf9_fr14_the_report_has_alpha_its_threshold_and_source_and_every_items_
     assert {one["annotator"] for one in loose["annotators"]} == {"x", "y", "z"}
 
 
-def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(check: Run, tmp_path: Path) -> None:
+def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(tmp_path: Path) -> None:
     lines = [rating(item_id=n, annotator=who, score="ab"[n % 2]) for n in range(12) for who in ("x", "y")]
     code, out, _ = check("agreement", jsonl(tmp_path / "a.jsonl", *lines), "--level", "nominal", "--json")
     assert (code, json.loads(out)["categories"][0]["alpha"]) == (0, pytest.approx(1.0))
@@ -261,7 +246,7 @@ def _against(count: int = 60) -> list[dict[str, Any]]:
     ]
 
 
-def test_two_lines_off_the_scale_acquit_no_inverted_judge(check: Run, tmp_path: Path, root: Path) -> None:
+def test_two_lines_off_the_scale_acquit_no_inverted_judge(tmp_path: Path, root: Path) -> None:
     """500 and -500 on both sides outweigh all other pairs in Pearson's correlation."""
     far = [
         {"judge_id": "Helpfulness", "item_id": f"far{score}", "judge_score": score, "human_score": score}
@@ -273,7 +258,7 @@ def test_two_lines_off_the_scale_acquit_no_inverted_judge(check: Run, tmp_path: 
     assert "far.jsonl:61: judge_score: 500 is none: helpfulness scores INTEGER from 1 to 5" in err.replace("\n", "")
 
 
-def test_where_pearson_and_spearman_are_of_opposite_sign_nobody_can_tell(check: Run, tmp_path: Path) -> None:
+def test_where_pearson_and_spearman_are_of_opposite_sign_nobody_can_tell(tmp_path: Path) -> None:
     """A judge that is not registered has no scale: two far pairs make its Pearson +0.99 at Spearman -0.8."""
     far = [
         {"judge_id": "mine", "item_id": f"far{score}", "judge_score": score, "human_score": score}
@@ -287,7 +272,7 @@ def test_where_pearson_and_spearman_are_of_opposite_sign_nobody_can_tell(check: 
     assert (code, one["inverted"], "of opposite sign" in one["reason"]) == (1, None, True)
 
 
-def test_a_line_nested_a_thousand_deep_is_bad_input(check: Run, tmp_path: Path) -> None:
+def test_a_line_nested_a_thousand_deep_is_bad_input(tmp_path: Path) -> None:
     deep = f'{{"judge_score": {"[" * 990}{"]" * 990}}}'
     file = tmp_path / "deep.jsonl"
     file.write_text(f'{{"judge_id": "mine", "item_id": 1, "judge_score": {deep}, "human_score": 3}}\n')

@@ -20,10 +20,11 @@ from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.items import dataset_item
 from evalcore.validation import checked
 from rampgate.checks.judge_noise import measure
-from rampgate.cli import app, main
+from rampgate.cli import app
 from rampgate.local.model.server import Running
 from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.registry.registry_disk import built, written
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl
 
 CONFIRMED = {"rules/honesty.yaml": "confirmation: {asks: 3, failing: 2}"}
@@ -68,12 +69,8 @@ def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Pat
     return root
 
 
-def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["rampgate", "check", "noise", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
+def check(*words: str) -> tuple[int, str, str]:
+    return said("check", "noise", *words)
 
 
 def registry_at(root: Path) -> Registry:
@@ -82,16 +79,12 @@ def registry_at(root: Path) -> Registry:
     return build(files)
 
 
-def test_what_is_written_is_read_by_gates(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_is_read_by_gates(root: Path, tmp_path: Path) -> None:
     """The stand-in answers alike each time: no noise, with an interval, and verdicts that say when it was measured. A
     second run takes the first one's place and leaves other judges' entries."""
     dataset = jsonl(tmp_path / "items.jsonl", *items(12))
     for judge in ("honesty", "helpfulness", "honesty"):
-        code, said, told = check(
-            capsys, monkeypatch, "--dataset", str(dataset), "--judge", judge, "--asks", "3", "--write", "--json"
-        )
+        code, said, told = check("--dataset", str(dataset), "--judge", judge, "--asks", "3", "--write", "--json")
         assert code == 0, told
         (found,) = json.loads(said)["judges"]
         assert (found["judge_id"], found["flip_rate"], found["items"]) == (judge, 0.0, 12)
@@ -107,16 +100,14 @@ def test_what_is_written_is_read_by_gates(
     ("words", "says"),
     [(("--judge", "nobody"), "nobody"), (("--dataset", "nowhere.jsonl"), "nowhere.jsonl"), (("--asks", "1"), "asks")],
 )
-def test_bad_input_is_refused(
-    words: tuple[str, ...], says: str, root: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_refused(words: tuple[str, ...], says: str, root: Path, tmp_path: Path) -> None:
     dataset = jsonl(tmp_path / "items.jsonl", *items(2))
-    code, _, told = check(capsys, monkeypatch, "--dataset", str(dataset), *words)
+    code, _, told = check("--dataset", str(dataset), *words)
     assert (code, says in told) == (2, True), told
 
 
 def test_the_example_of_the_help_works_beside_a_golden_dataset(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A golden dataset has no outputs: what a person expected is never judged as if an agent had said it."""
     golden = [{name: value for name, value in one.items() if name not in ("output", "tool_calls")} for one in items(4)]
@@ -125,6 +116,6 @@ def test_the_example_of_the_help_works_beside_a_golden_dataset(
     shown = CliRunner().invoke(app, ["check", "noise", "--help"]).output
     program, *words = shlex.split(shown.split("Example: ")[1].splitlines()[0])
     assert (program, *words[:2]) == ("rampgate", "check", "noise")
-    code, said, told = check(capsys, monkeypatch, *words[2:], "--items", "4", "--judge", "honesty", "--json")
+    code, said, told = check(*words[2:], "--items", "4", "--judge", "honesty", "--json")
     assert code == 0, told
     assert json.loads(said)["judges"][0]["judge_id"] == "honesty"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from rampgate.report.values import MOST_ROWS
 from tests.browser import opened, overflow
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.checks.report_pages import HOSTILE, Page
-from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.checks.score_commands import ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 FIGURES = {
@@ -48,30 +47,24 @@ CHECKS = {
     "agreement": (["rated.jsonl"], ["1 quarantined", "clears", "items to talk about", "codebook entries"]),
 }
 """Each check's files, and what its report says."""
-Reported = Callable[[str, Path], tuple[int, dict[str, Any], str]]
 
 
-@pytest.fixture
-def reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Reported:
-    """Runs a check of its files with a report."""
-    alone(tmp_path, monkeypatch)
+@pytest.fixture(autouse=True)
+def files(in_an_empty_folder: None, tmp_path: Path) -> None:
     written(tmp_path)
     jsonl(tmp_path / "human.jsonl", *pairs(HOSTILE, -1), *pairs("sound", 1))
     jsonl(tmp_path / "then.jsonl", *scored(HOSTILE, [1, 2, 3, 4, 5] * 20))
     jsonl(tmp_path / "now.jsonl", *scored(HOSTILE, [2, 3, 4, 5, 5] * 20))
     jsonl(tmp_path / "rated.jsonl", *ratings(HOSTILE, 1), *ratings("sound", 0))
 
-    def run(check: str, report: Path) -> tuple[int, dict[str, Any], str]:
-        files = [str(tmp_path / name) for name in CHECKS[check][0]]
-        return ran(capsys, monkeypatch, "check", check, *files, "--report", str(report), "--json")
 
-    return run
+def reported(check: str, report: Path) -> tuple[int, dict[str, Any], str]:
+    """Runs a check of its files with a report."""
+    return ran("check", check, *CHECKS[check][0], "--report", report, "--json")
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
-    check: str, reported: Reported, tmp_path: Path
-) -> None:
+def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(check: str, tmp_path: Path) -> None:
     page, text = tmp_path / "report.html", tmp_path / "summary"
     text.write_text("before\n")
     for file in (page, text):
@@ -95,9 +88,7 @@ def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_browser_shows_the_page_asks_for_nothing_and_nobody_scrolls_sideways(
-    check: str, reported: Reported, tmp_path: Path
-) -> None:
+def test_a_browser_shows_the_page_asks_for_nothing_and_nobody_scrolls_sideways(check: str, tmp_path: Path) -> None:
     page = tmp_path / f"{check}.html"
     reported(check, page)
     shown = opened(page, tmp_path)
@@ -116,9 +107,7 @@ def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_report_goes_to_a_folder_that_exists_or_the_check_does_not_begin(
-    check: str, reported: Reported, tmp_path: Path
-) -> None:
+def test_a_report_goes_to_a_folder_that_exists_or_the_check_does_not_begin(check: str, tmp_path: Path) -> None:
     code, _, told = reported(check, tmp_path / "nowhere" / "report.html")
     assert (code, "--report" in told) == (2, True), told
 

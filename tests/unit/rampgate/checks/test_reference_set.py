@@ -12,8 +12,8 @@ import pytest
 
 from evalcore.agreement.reference import bounds
 from evalcore.registry.disk import today
-from rampgate.cli import main
 from schemas.checks.agreement import AgreementFile, AgreementSource
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 Run = Callable[..., tuple[int, str, str]]
@@ -36,29 +36,19 @@ def ratings(category: str, off: int = 0) -> Iterator[dict[str, Any]]:
             yield {"category": category, "item_id": item, "annotator": who, "score": 1 + (item + wrong) % 5}
 
 
-@pytest.fixture
-def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs the command with thresholds by category, on a round."""
-
-    def run(name: str, thresholds: dict[str, Any], *lines: dict[str, Any]) -> tuple[int, Any, str]:
-        file = tmp_path / "agreement.yaml"
-        file.write_text(json.dumps({"vertical": "receipts", "categories": thresholds}))
-        words = ["--thresholds", file, "--reference", tmp_path / "set.jsonl", "--round", name, "--json"]
-        given = jsonl(tmp_path / "round.jsonl", *lines)
-        monkeypatch.setattr("sys.argv", ["rampgate", "check", "agreement", str(given), *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), json.loads(said.out) if said.out else None, said.err
-
-    return run
+def check(name: str, thresholds: dict[str, Any], *lines: dict[str, Any]) -> tuple[int, Any, str]:
+    """The command with thresholds by category, on a round; files are those of the working directory."""
+    Path("agreement.yaml").write_text(json.dumps({"vertical": "receipts", "categories": thresholds}))
+    words = ("--thresholds", "agreement.yaml", "--reference", "set.jsonl", "--round", name, "--json")
+    code, out, err = said("check", "agreement", jsonl(Path("round.jsonl"), *lines), *words)
+    return code, json.loads(out) if out else None, err
 
 
 def now(source: str = "provisional_seed", **more: Any) -> dict[str, Any]:
     return stated(source, set_on=today(), **more)
 
 
-def test_pf9_ac14_nothing_of_a_round_enters_before_every_category_clears(check: Run, tmp_path: Path) -> None:
+def test_pf9_ac14_nothing_of_a_round_enters_before_every_category_clears(tmp_path: Path) -> None:
     both = {"sound": now(), "loose": now()}
     code, document, _ = check("round-1", both, *ratings("sound"), *ratings("loose", off=3))
     assert (code, document["reference"]["entered"]) == (1, 0)
@@ -70,7 +60,7 @@ def test_pf9_ac14_nothing_of_a_round_enters_before_every_category_clears(check: 
     assert document["reference"]["version"] == entries[-1]["hash"]
 
 
-def test_a_seed_holds_for_the_first_round_alone(check: Run, tmp_path: Path) -> None:
+def test_a_seed_holds_for_the_first_round_alone(tmp_path: Path) -> None:
     assert check("round-1", {"sound": now()}, *ratings("sound"))[0] == 0
     first = (tmp_path / "set.jsonl").read_text()
     code, document, _ = check("round-2", {"sound": now()}, *ratings("sound"))
@@ -85,7 +75,7 @@ def test_a_seed_holds_for_the_first_round_alone(check: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("change", ["score", "order", "removed", "text"])
-def test_a_set_that_was_changed_takes_nothing_more(check: Run, tmp_path: Path, change: str) -> None:
+def test_a_set_that_was_changed_takes_nothing_more(tmp_path: Path, change: str) -> None:
     check("round-1", {"sound": now()}, *ratings("sound"))
     file = tmp_path / "set.jsonl"
     entries = [json.loads(line) for line in file.read_text().splitlines()]
@@ -101,11 +91,11 @@ def test_a_set_that_was_changed_takes_nothing_more(check: Run, tmp_path: Path, c
     jsonl(file, *entries)
     code, document, err = check("round-2", {"other": now()}, *ratings("other"))
     assert (code, document) == (2, None)
-    assert f"{file}:4: " in err
+    assert "set.jsonl:4: " in err
 
 
 @pytest.mark.parametrize("change", ["cut", "written again", "emptied"])
-def test_a_set_whose_end_was_cut_off_or_written_again_clears_nothing(check: Run, tmp_path: Path, change: str) -> None:
+def test_a_set_whose_end_was_cut_off_or_written_again_clears_nothing(tmp_path: Path, change: str) -> None:
     """Its chain holds by itself; the threshold that was derived from it has the hash of the last entry then."""
     _, document, _ = check("round-1", {"sound": now()}, *ratings("sound"))
     rests = {**now("agreement_calibration", ref="PLT-700"), "reference": document["reference"]["version"]}
@@ -131,7 +121,7 @@ def test_a_set_whose_end_was_cut_off_or_written_again_clears_nothing(check: Run,
     assert (file.read_text() if file.exists() else None) == before
 
 
-def test_a_label_that_could_be_a_users_text_does_not_enter(check: Run, tmp_path: Path) -> None:
+def test_a_label_that_could_be_a_users_text_does_not_enter(tmp_path: Path) -> None:
     labels = ["good", "the user was angry"]
     lines = [{**one, "score": labels[int(one["item_id"]) % 2]} for one in ratings("sound")]
     code, _, err = check("round-1", {"sound": {**now(), "level": "nominal"}}, *lines)
@@ -140,7 +130,7 @@ def test_a_label_that_could_be_a_users_text_does_not_enter(check: Run, tmp_path:
     assert not (tmp_path / "set.jsonl").exists()
 
 
-def test_a_category_without_a_threshold_is_quarantined(check: Run) -> None:
+def test_a_category_without_a_threshold_is_quarantined() -> None:
     code, document, _ = check("round-1", {"other": now()}, *ratings("sound"))
     assert (code, document["reference"]["entered"]) == (1, 0)
     assert "has no threshold for it" in document["categories"][0]["reason"]

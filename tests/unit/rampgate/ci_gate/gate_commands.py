@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import stamina.instrumentation
@@ -18,8 +18,6 @@ from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.registry.registry_reloading import nothing_serves
 from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model
-
-R = TypeVar("R", bound=Rig)
 
 
 @contextmanager
@@ -40,10 +38,10 @@ def commands(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) ->
         asyncio.set_event_loop_policy(loops)
 
 
-def commanded(made: Callable[[Path, str], R], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[R]:
+def commanded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     """A fixture's rig, whose registry and model commands find."""
     with local_model() as model:
-        rig = made(folder, model.url)
+        rig = Rig(folder, model.url)
         with commands(rig.environment, monkeypatch):
             yield rig
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
+from uuid import UUID, uuid5
 
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
@@ -18,6 +19,10 @@ from tests.unit.evalcore.registry.registry_disk import built, written
 ITEMS = 20
 CATEGORIES = ("general_qa", "shop_returns")
 MANIFEST = f"{{dataset: {{name: golden, version: 7, items: {ITEMS}}}}}"
+TRACES = 30
+GATES = "gates: {minimum_sample: {pre_ramp: 20, pre_full: 25}, coverage_floor: 0.2}"
+FEW = f"{{{MANIFEST[1:-1]}, {GATES}}}"
+SPACE = UUID(int=0)
 
 
 def item(number: int, **metadata: Any) -> dict[str, Any]:
@@ -33,6 +38,17 @@ def answer(number: int, quality: object = 1, **more: Any) -> dict[str, Any]:
     return {"id": f"i{number}", "output": f"so {number} #quality:{quality}", **more}
 
 
+def trace(number: int, quality: object = 1, **metadata: Any) -> dict[str, Any]:
+    category = ("general_qa", "shop_returns")[number % 2]
+    return {
+        "event_id": f"e{number}",
+        "trace_id": str(uuid5(SPACE, str(number))),
+        "input": {"messages": [{"content": f"how do I do {number}?"}]},
+        "output": {"messages": [{"content": f"so {number} #quality:{quality}"}]},
+        "metadata": {"agent_id": "a", "agent_version": "v", "category": category, **metadata},
+    }
+
+
 def jsonl(path: Path, *lines: Mapping[str, Any]) -> Path:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return path
@@ -45,32 +61,45 @@ def environment(root: Path, model: str) -> dict[str, str]:
 
 
 class Rig:
-    """`folder` has the registry, `dataset` its items and `outputs` good answers; each can be written anew."""
+    """`folder` has the registry, `dataset` its items, `outputs` good answers and `traces` good traces of an agent's
+    version, half of them general_qa's, half shop_returns'; each can be written again."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model = folder, model
         self.root = self.registry({})
         self.dataset = jsonl(folder / "items.jsonl", *(item(n) for n in range(ITEMS)))
         self.outputs = jsonl(folder / "outputs.jsonl", *(answer(n) for n in range(ITEMS)))
+        self.traces = folder / "traces.jsonl"
+        self.written()
 
     def registry(self, changes: Mapping[str, str | None]) -> Path:
-        return written(self.folder, {"evaluation_manifest.yaml": MANIFEST, **changes})
+        return written(self.folder, {"evaluation_manifest.yaml": FEW, **changes})
 
     def answers(self, quality: Callable[[int], object]) -> Path:
         return jsonl(self.outputs, *(answer(n, quality(n)) for n in range(ITEMS)))
+
+    def written(self, quality: object = 1, count: int = TRACES, **changes: Any) -> None:
+        jsonl(self.traces, *({**trace(number, quality), **changes} for number in range(count)))
 
     @property
     def environment(self) -> dict[str, str]:
         return environment(self.root, self.model)
 
 
+class Closing(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closing)
+
+
 @contextmanager
-def local_model(behaviour: Behaviour | None = None) -> Iterator[Running]:
-    """On a loop of its own, so that a command may have the test's thread."""
+def beside(starting: Coroutine[Any, Any, C]) -> Iterator[C]:
+    """A stand-in on a loop of its own, so that a command may have the test's thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    running = asyncio.run_coroutine_threadsafe(start(behaviour=behaviour), loop).result(60)
+    running = asyncio.run_coroutine_threadsafe(starting, loop).result(60)
     try:
         yield running
     finally:
@@ -78,6 +107,10 @@ def local_model(behaviour: Behaviour | None = None) -> Iterator[Running]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
         loop.close()
+
+
+def local_model(behaviour: Behaviour | None = None) -> AbstractContextManager[Running]:
+    return beside(start(behaviour=behaviour))
 
 
 class FakeCandidate:

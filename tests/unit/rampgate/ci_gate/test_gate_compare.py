@@ -16,26 +16,23 @@ from rampgate.cli import app
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_commands import commanded
-from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, jsonl
-from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.ci_gate.gate_rig import FEW, ITEMS, TRACES, Rig, jsonl, trace
+from tests.unit.rampgate.registry.git_folders import committed
 
 LENIENT = {"rules/refusal.yaml": "{threshold: 0.2, floor: 0.2}", "rules/honesty.yaml": "{floor: 0.2}"}
 """The safety judges' limits, which are not what changes here."""
 
 
 @pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     monkeypatch.setattr("rampgate.logs.configure_logs", lambda level, form: None)
-    for made in commanded(Traced, tmp_path, monkeypatch):
+    for made in commanded(tmp_path, monkeypatch):
         made.registry({"evaluation_manifest.yaml": FEW, **LENIENT})
-        git(tmp_path, "init", "--quiet", "--initial-branch=main")
-        git(tmp_path, "add", "--all")
-        git(tmp_path, "commit", "--quiet", "--message", "the old judges")
+        committed(tmp_path)
         yield made
 
 
-def compared(rig: Traced, *arguments: object) -> Result:
+def compared(rig: Rig, *arguments: object) -> Result:
     return CliRunner().invoke(app, ["gate", "compare", "--old", "main", *map(str, arguments), "--json"])
 
 
@@ -45,11 +42,11 @@ def document(done: Result, code: int) -> dict[str, Any]:
     return found
 
 
-def on_outputs(rig: Traced) -> tuple[object, ...]:
+def on_outputs(rig: Rig) -> tuple[object, ...]:
     return "--dataset", rig.dataset, "--outputs", rig.outputs
 
 
-def test_pc5_9_3_a_changed_rubric_shows_which_items_it_flips(rig: Traced) -> None:
+def test_pc5_9_3_a_changed_rubric_shows_which_items_it_flips(rig: Rig) -> None:
     """PC5 §9.3: when a judge's template changes, the difference is there to be reviewed. The new rubric scores on
     another scale of the same words, so half of the answers fall below the threshold."""
     rig.answers(lambda n: 0.8 if n % 4 == 1 else 1)
@@ -67,7 +64,7 @@ def test_pc5_9_3_a_changed_rubric_shows_which_items_it_flips(rig: Traced) -> Non
     assert found["verdict"] == {"old": "pass", "new": "warn"}
 
 
-def test_versions_that_judge_alike_flip_nothing(rig: Traced) -> None:
+def test_versions_that_judge_alike_flip_nothing(rig: Rig) -> None:
     found = document(compared(rig, *on_outputs(rig)), 0)
     assert (found["judges"], found["ramps"], found["otherwise"]) == ([], [], 0)
     assert found["verdict"] == {"old": "pass", "new": "pass"}
@@ -81,7 +78,7 @@ def past(request: str, version: str, sample: str = "") -> dict[str, Any]:
     return {"request_id": request, "agent_id": "a", "agent_version": version, "vertical": None, "gates": gates}
 
 
-def test_pc5_9_3_a_past_ramp_that_would_have_been_decided_otherwise_is_named(rig: Traced, tmp_path: Path) -> None:
+def test_pc5_9_3_a_past_ramp_that_would_have_been_decided_otherwise_is_named(rig: Rig, tmp_path: Path) -> None:
     """Of two versions that ramped, one answered just well enough: by the new threshold it would have been halted."""
     just = [trace(n, 0.85, agent_version="v2") for n in range(TRACES)]
     good = [trace(n, 1, agent_version="v1") | {"trace_id": trace(n + 500)["trace_id"]} for n in range(TRACES)]
@@ -99,6 +96,6 @@ def test_pc5_9_3_a_past_ramp_that_would_have_been_decided_otherwise_is_named(rig
 
 
 @pytest.mark.parametrize("missing", [(), ("--dataset", "x"), ("--verdicts", "x", "--dataset", "x", "--outputs", "y")])
-def test_both_versions_need_the_same_outputs(rig: Traced, missing: tuple[str, ...]) -> None:
+def test_both_versions_need_the_same_outputs(rig: Rig, missing: tuple[str, ...]) -> None:
     done = compared(rig, *missing)
     assert isinstance(done.exception, Failure)

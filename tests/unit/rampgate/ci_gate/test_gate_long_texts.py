@@ -21,7 +21,7 @@ SAFETY = ("refusal", "honesty")
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    for made in commanded(Rig, tmp_path, monkeypatch):
+    for made in commanded(tmp_path, monkeypatch):
         made.registry({"rules/refusal.yaml": "{threshold: 0.99}"})
         yield made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 
 from rampgate.cli import app
 from rampgate.console import Failure
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 EVERY = ["pre_merge", "pre_ramp", "pre_full"]
 PROMPT = "\n".join(f"Rule {number}: answer kindly." for number in range(30)) + "\n"
@@ -22,24 +22,20 @@ class Repository:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.git("init", "-q", "-b", "main")
         self.write("prompts/system.md", PROMPT)
         self.write("README.md", "hello\n")
         self.commit()
         self.git("checkout", "-q", "-b", "mine")
 
     def git(self, *arguments: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-        done = subprocess.run(["git", *who, *arguments], cwd=self.root, check=True, capture_output=True, text=True)
-        return done.stdout
+        return git(self.root, *arguments)
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_text(text)
 
     def commit(self) -> None:
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "a change")
+        committed(self.root)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -21,15 +20,10 @@ from schemas.publish.contracts import schema
 from schemas.verdicts import GateVerdict, Verdict, VerdictLevel
 from schemas.wire_forms import ScoreEvent
 from tests.unit.agents.live.live_rig import events
-from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
+from tests.unit.rampgate.ci_gate.gate_commands import ran, verdict
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig
 
 WHO = ("--publish", "--agent-id", "shop-agent", "--agent-version", "abc")
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    yield from commanded(Rig, tmp_path, monkeypatch)
 
 
 class Sent(list[Verdict]):

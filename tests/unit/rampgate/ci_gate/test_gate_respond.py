@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +14,11 @@ from rampgate.settings import Settings
 from schemas.checks.evaluation import Evaluation, Origin
 from schemas.judges import ScoreType
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
-from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, jsonl
-from tests.unit.rampgate.ci_gate.traced_rig import TRACES, Traced, trace
+from tests.unit.rampgate.ci_gate.gate_commands import ran, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, TRACES, Rig, jsonl, trace
 
 WHO = ("--agent-id", "a", "--agent-version", "v")
 ASKED = ("--respond", "ad_hoc", *WHO)
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    yield from commanded(Traced, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -41,13 +33,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
     return found
 
 
-def on(rig: Traced) -> tuple[Any, ...]:
+def on(rig: Rig) -> tuple[Any, ...]:
     return "--milestone", "pre_ramp", "--traces", rig.traces
 
 
-def test_pc5_5_7_what_is_handed_over_are_the_scores_by_which_the_gate_decided(
-    rig: Traced, sent: list[Evaluation]
-) -> None:
+def test_pc5_5_7_what_is_handed_over_are_the_scores_by_which_the_gate_decided(rig: Rig, sent: list[Evaluation]) -> None:
     rig.written(0.1)
     decided = verdict(*on(rig), *ASKED, code=1)
     (made,) = sent
@@ -62,7 +52,7 @@ def test_pc5_5_7_what_is_handed_over_are_the_scores_by_which_the_gate_decided(
         assert line.answers.n == found["n"]
 
 
-def test_one_user_in_several_spellings_is_one_user(rig: Traced, sent: list[Evaluation]) -> None:
+def test_one_user_in_several_spellings_is_one_user(rig: Rig, sent: list[Evaluation]) -> None:
     spellings = ("u1", "U1", "u1 ", "\uff35\uff11", "u\u200b1")
     jsonl(rig.traces, *(trace(n, 0.1, user_id=spellings[n % 5], session_id=f"s{n % 3}") for n in range(TRACES)))
     verdict(*on(rig), *ASKED, code=1)
@@ -70,7 +60,7 @@ def test_one_user_in_several_spellings_is_one_user(rig: Traced, sent: list[Evalu
     assert (safety.users, safety.sessions) == (1, 3)
 
 
-def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, sent: list[Evaluation]) -> None:
+def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Rig, sent: list[Evaluation]) -> None:
     """One user's traces ramp nobody down, here as in live traffic."""
     jsonl(rig.traces, *(trace(n, 0.1, user_id=f"u{n % 2}", session_id=f"s{n % 5}") for n in range(TRACES)))
     verdict(*on(rig), *ASKED, code=1)
@@ -78,21 +68,21 @@ def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, s
     assert (safety.users, safety.sessions) == (2, 5)
 
 
-def test_pc5_5_7_traces_without_a_name_of_a_user_count_one_each(rig: Traced, sent: list[Evaluation]) -> None:
+def test_pc5_5_7_traces_without_a_name_of_a_user_count_one_each(rig: Rig, sent: list[Evaluation]) -> None:
     jsonl(rig.traces, *(trace(n, 0.1, user_id=["u"], session_id={"s": n}) for n in range(TRACES)))
     verdict(*on(rig), *ASKED, code=1)
     (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
     assert (safety.users, safety.sessions) == (TRACES, TRACES)
 
 
-def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Traced, sent: list[Evaluation]) -> None:
+def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Rig, sent: list[Evaluation]) -> None:
     rig.answers(lambda n: 0.1)
     verdict("--dataset", rig.dataset, "--outputs", rig.outputs, "--respond", "scheduled", *WHO, code=1)
     (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
     assert (safety.users, sent[0].origin) == (ITEMS, Origin.SCHEDULED)
 
 
-def test_traces_of_another_version_are_refused_before_anything_is_judged(rig: Traced, sent: list[Evaluation]) -> None:
+def test_traces_of_another_version_are_refused_before_anything_is_judged(rig: Rig, sent: list[Evaluation]) -> None:
     """Nobody takes one version to 0 % by the traces of another."""
     jsonl(rig.traces, *(trace(n, 0.1, agent_version="v" if n else "other") for n in range(TRACES)))
     done = ran(*on(rig), *ASKED)
@@ -106,7 +96,7 @@ def test_traces_of_another_version_are_refused_before_anything_is_judged(rig: Tr
     [(("--respond", "ad_hoc"), "--agent-id ID"), (("--respond", "live", *WHO), "'live' is none of ad_hoc, scheduled")],
 )
 def test_what_names_no_agent_or_no_origin_is_refused(
-    rig: Traced, sent: list[Evaluation], options: tuple[str, ...], why: str
+    rig: Rig, sent: list[Evaluation], options: tuple[str, ...], why: str
 ) -> None:
     done = ran(*on(rig), *options)
     assert isinstance(done.exception, Failure)
@@ -114,7 +104,7 @@ def test_what_names_no_agent_or_no_origin_is_refused(
     assert sent == []
 
 
-def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Traced, sent: list[Evaluation]) -> None:
+def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Rig, sent: list[Evaluation]) -> None:
     rig.written(0.1)
     assert "refusal: ramp_down, page, log" in ran(*on(rig), *ASKED).stderr
     rig.written(1)
@@ -125,7 +115,7 @@ def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Traced, s
 
 
 def test_more_answers_than_workers_take_are_told_and_not_handed_over(
-    rig: Traced, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = sum(one["n"] for one in verdict(*on(rig), *ASKED)["per_judge_scores"].values())
     assert len(sent) == 1
@@ -138,7 +128,7 @@ def test_more_answers_than_workers_take_are_told_and_not_handed_over(
     assert f"{judged:,} answers, of which workers take {judged - 1:,}" in str(done.exception)
 
 
-def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hand_over(settings: Settings, made: Evaluation) -> None:
         raise Unavailable("Kafka producer: nobody there")
 
@@ -150,7 +140,7 @@ def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Traced, monkeypatch
 
 
 def test_what_is_found_is_handed_over_also_where_the_verdict_can_not_be_published(
-    rig: Traced, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
+    rig: Rig, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The judges were asked, and an agent that is live may be below its floors."""
 

@@ -6,13 +6,12 @@ A run that is missing, of another commit or damaged is no evidence, and fails.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, on_outputs, ran, refused
+from tests.unit.rampgate.ci_gate.gate_commands import codes, gate, on_outputs, ran, refused
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl
 from tests.unit.rampgate.junit_files import junit_suite
 from tests.unit.rampgate.suite.suite_commands import ran as suite_ran
@@ -21,11 +20,6 @@ from tests.unit.rampgate.suite.suite_folders import case, written
 COMMIT = "c0ffee" * 6 + "c0ff"
 SAFETY = {"code": "safety_regressed", "message": "c1 fails", "slice": None, "cases": ["c1"]}
 SLOW = {"code": "safety_suspect", "message": "c2 may fail", "slice": None, "cases": ["c2"]}
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    yield from commanded(Rig, tmp_path, monkeypatch)
 
 
 def compared(verdict: str, *reasons: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ file, bound by name in every rule, and said of each trace that lacks it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,9 @@ from tests.unit.evalcore.lint.lint_cases import CHECK, found
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.scoring.scoring_rig import GOOD, Model, scorer
-from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, on_outputs, ran, verdict
-from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, Rig, jsonl
+from tests.unit.rampgate.ci_gate.gate_commands import codes, on_outputs, ran, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, TRACES, Rig, jsonl, trace
 from tests.unit.rampgate.ci_gate.gate_rig import item as an_item
-from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
 from tests.unit.rampgate.cli.registry_copies import copied, edit, run
 from tests.unit.streams.queries.viewed_turns import TRACE, Opik, store_with
 
@@ -46,12 +44,7 @@ OURS: dict[str, Any] = {"input": {"query": "how?"}, "output": {"reply": {"text":
 PARTS = [{"type": "text", "text": "a secret"}, {"type": "tool_use"}, {"type": "text", "text": "so #quality:1"}]
 
 
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    yield from commanded(Traced, tmp_path, monkeypatch)
-
-
-def gate(rig: Traced, code: int = 0) -> dict[str, Any]:
+def gate(rig: Rig, code: int = 0) -> dict[str, Any]:
     return verdict("--milestone", "pre_ramp", "--traces", rig.traces, code=code)
 
 
@@ -59,8 +52,8 @@ def missing(found: dict[str, Any]) -> set[tuple[int, int]]:
     return {(one["unscored"], one["unreadable"]) for one in found["per_judge_scores"].values()}
 
 
-def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig: Traced) -> None:
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig: Rig) -> None:
+    rig.registry({**RULES, **SHOP})
     rig.written(**OURS, metadata={"vertical": "shop", "category": "shop_returns"})
     assert missing(gate(rig)) == {(0, 0)}
     rig.written(**OURS, metadata={"vertical": "travel", "category": "general_qa"})
@@ -71,9 +64,9 @@ def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig
     assert missing(gate(rig)) == {(0, 0)}, "of a gate without a vertical each trace says which layout is its"
 
 
-def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Traced) -> None:
+def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Rig) -> None:
     """Not the model's outage: nothing was asked, and the remedy is in the vertical's file."""
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES})
+    rig.registry({**RULES})
     rig.written(**OURS)
     found = gate(rig, code=1)
     assert codes(found) == {"unreadable_item"}
@@ -84,8 +77,8 @@ def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: T
 
 
 @pytest.mark.parametrize(("lost", "code"), [(TRACES // 2 - 1, "judge_unavailable"), (TRACES // 2, "unreadable_item")])
-def test_the_reason_is_that_of_most_that_was_not_scored(rig: Traced, lost: int, code: str) -> None:
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES})
+def test_the_reason_is_that_of_most_that_was_not_scored(rig: Rig, lost: int, code: str) -> None:
+    rig.registry({**RULES})
     none = {"input": "how?", "output": None}
     metadata = {"category": "shop_returns"}
     jsonl(
@@ -151,8 +144,8 @@ def test_a_name_is_a_name_in_traces_alone() -> None:
     assert bind(judge, "offline", {"question": {"content": "q"}, "answer": "a"})["input"] == '{"content": "q"}'
 
 
-def test_the_gates_vertical_counts_where_a_trace_names_none(rig: Traced) -> None:
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+def test_the_gates_vertical_counts_where_a_trace_names_none(rig: Rig) -> None:
+    rig.registry({**RULES, **SHOP})
     rig.written(**OURS)
     found = verdict("--milestone", "pre_ramp", "--traces", rig.traces, "--vertical", "shop")
     assert missing(found) == {(0, 0)}
@@ -175,7 +168,7 @@ def dataset(rig: Rig, output: Any, **item: Any) -> tuple[object, ...]:
     ],
 )
 def test_pc5_5_2_before_a_merge_judges_read_an_item_by_the_verticals_layout(
-    rig: Traced, monkeypatch: pytest.MonkeyPatch, stated: bool, given: Any, output: Any
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, stated: bool, given: Any, output: Any
 ) -> None:
     """The very texts that they read in a rollout, not all that lies around them."""
     asked = []
@@ -195,7 +188,7 @@ def test_pc5_5_2_before_a_merge_judges_read_an_item_by_the_verticals_layout(
     ],
 )
 def test_pc5_ac9_an_item_without_what_judges_read_is_unreadable_before_a_merge(
-    rig: Traced, given: Any, output: Any
+    rig: Rig, given: Any, output: Any
 ) -> None:
     rig.registry({"evaluation_manifest.yaml": MANIFEST, **SHOP})
     found = verdict(*dataset(rig, output, input=given), code=1)
@@ -204,7 +197,7 @@ def test_pc5_ac9_an_item_without_what_judges_read_is_unreadable_before_a_merge(
 
 
 def test_pc5_10_2_a_gate_that_can_read_nothing_is_an_error_in_its_report_and_its_figures(
-    rig: Traced, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
     report, figures = tmp_path / "gate.xml", tmp_path / "gate.prom"
     rig.registry({"evaluation_manifest.yaml": MANIFEST, **SHOP})
@@ -334,10 +327,10 @@ async def test_a_turn_says_what_judges_cannot_read_of_it(capsys: pytest.CaptureF
     ],
 )
 def test_an_answer_that_is_blank_where_the_layout_says_is_none(
-    rig: Traced, milestone: str, text: str | None, calls: list[Any], code: str | None
+    rig: Rig, milestone: str, text: str | None, calls: list[Any], code: str | None
 ) -> None:
     """As a blank output is, unless tools were called."""
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, **SHOP})
+    rig.registry({**RULES, **SHOP})
     given = {**OURS, "output": {"reply": {"text": text}}}
     if milestone == "pre_ramp":
         rig.written(**given, tool_calls=calls, metadata={"vertical": "shop", "category": "shop_returns"})
@@ -356,10 +349,10 @@ def test_an_answer_that_is_blank_where_the_layout_says_is_none(
 
 @pytest.mark.parametrize(("field", "code"), [("reply", None), ("said", "unreadable_item")])
 def test_an_answer_beside_the_output_is_read_by_gates_as_by_the_scaffold(
-    rig: Traced, field: str, code: str | None
+    rig: Rig, field: str, code: str | None
 ) -> None:
     """What is no output is no answer only where the answer would be in it."""
-    rig.registry({"evaluation_manifest.yaml": FEW, **RULES, "verticals/shop.yaml": "{trace: {answer: reply.text}}"})
+    rig.registry({**RULES, "verticals/shop.yaml": "{trace: {answer: reply.text}}"})
     rig.written(
         **{"output": None, field: {"text": "so #quality:1"}}, metadata={"vertical": "shop", "category": "shop_returns"}
     )

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from rampgate.cli import app
-from rampgate.console import Failure
-from rampgate.settings import SettingsError
 from tests.root import ROOT
+from tests.unit.rampgate.checks.score_commands import said
 
 HERE = ROOT
 
@@ -47,12 +43,7 @@ def run(configs: Path, *arguments: str) -> Ran:
     """As `main` runs it: failures end with exit code 2."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     whole = [*arguments[:at], "--configs", str(configs), *arguments[at:]]
-    result = CliRunner().invoke(app, whole, env={"COLUMNS": "200"})
-    if isinstance(result.exception, Failure | SettingsError):
-        return Ran(2, result.stdout, f"rampgate: {result.exception}\n")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return Ran(result.exit_code, result.stdout, result.stderr)
+    return Ran(*said(*whole, COLUMNS="200"))
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import pytest
 
 from rampgate.registry.rule_history import tree_at
 from tests.unit.rampgate.cli.registry_copies import copied, edit, run
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 
 QUALITY = "rules/response_quality.yaml"
 
@@ -25,9 +25,7 @@ def configs(tmp_path: Path) -> Path:
 @pytest.fixture
 def history(configs: Path) -> Path:
     """The shipped registry as the one commit of a repository."""
-    git(configs.parent, "init", "-q")
-    git(configs.parent, "add", ".")
-    git(configs.parent, "commit", "-qm", "shipped")
+    committed(configs.parent)
     return configs
 
 
@@ -95,9 +93,7 @@ def test_an_earlier_version_is_read_from_git_and_not_from_the_disk(history: Path
 
 
 def test_what_lies_outside_the_repository_has_no_history(configs: Path) -> None:
-    git(configs, "init", "-q")
-    git(configs, "add", ".")
-    git(configs, "commit", "-qm", "shipped")
+    committed(configs)
     edit(configs / QUALITY, "tolerance: 0.2", "tolerance: 0.1")
     assert b"tolerance: 0.2" in tree_at(configs, "HEAD").files[QUALITY]
     ran = run(configs, "rules", "diff", "--json")

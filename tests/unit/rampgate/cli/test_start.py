@@ -1,4 +1,5 @@
-"""`--help` answers at once: it loads the options of the commands, and nothing that the commands need to run."""
+"""`--help` answers at once: it loads the options of the commands, and nothing that the commands need to run. The stand-
+ins are an extra: without it `dev` and `demo` say what to install, and nothing else imports them."""
 
 from __future__ import annotations
 
@@ -127,3 +128,13 @@ def test_the_default_of_max_attempts_is_the_one_in_the_help(capsys: pytest.Captu
 def test_the_version_is_the_packages_and_asks_for_no_command() -> None:
     done = CliRunner().invoke(app, ["--version"])
     assert (done.exit_code, done.stdout.strip()) == (0, version("rampgate"))
+
+
+@pytest.mark.parametrize("command", ["dev", "demo"])
+@pytest.mark.parametrize("package", ["confluent_kafka", "uuid6"])
+def test_without_the_extra_the_command_names_it(monkeypatch: pytest.MonkeyPatch, command: str, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    result = CliRunner().invoke(app, [command])
+    assert isinstance(result.exception, Failure)
+    assert package in str(result.exception)
+    assert "pip install 'rampgate[local]'" in str(result.exception)

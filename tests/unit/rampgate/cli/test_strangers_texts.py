@@ -4,15 +4,14 @@ the runner whose log it stands in, and nothing moves a terminal's cursor."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rampgate.cli import main
 from rampgate.console import plain
 from rampgate.report.github import annotation
+from tests.unit.rampgate.checks.score_commands import said
 from tests.unit.rampgate.suite.suite_folders import written
 
 BAD = (
@@ -26,14 +25,11 @@ BAD = (
 EVIL = "x" + "".join(BAD)
 
 
-def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def told(words: list[str]) -> str:
     """What the command writes, which ends with exit code 2."""
-    monkeypatch.setattr(sys, "argv", ["rampgate", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    captured = capsys.readouterr()
-    return captured.out + captured.err
+    code, out, err = said(*words)
+    assert code == 2
+    return out + err
 
 
 def holds_no_command(text: str) -> None:
@@ -78,10 +74,8 @@ def a_text_of_a_suites_file(folder: Path) -> list[str]:
 def test_no_failure_begins_a_workflow_command(
     way: Callable[[Path], list[str]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    holds_no_command(said(way(tmp_path), monkeypatch, capsys))
+    holds_no_command(told(way(tmp_path)))
 
 
 def test_what_is_shown_of_a_text_begins_no_command_either() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import orjson
-
 from agents.join.turn import Turn
-from agents.ports import Unavailable
 from rampgate.export.chains import Chain, Chains
 from schemas.answers import TurnView
 from streams.queries.turn_view import joined
@@ -61,16 +58,3 @@ def told(*views: TurnView, size: int = 2) -> list[tuple[list[str], bool]]:
 async def each(pages: Sequence[list[TurnView]]) -> AsyncIterator[list[TurnView]]:
     for page in pages:
         yield page
-
-
-class Sink:
-    """The audit's producer; `failing_after`: it takes so many records and no more."""
-
-    def __init__(self, failing_after: int | None = None) -> None:
-        self.records: list[dict[str, Any]] = []
-        self.failing_after = failing_after
-
-    async def send(self, messages: Any) -> None:
-        if len(self.records) == self.failing_after:
-            raise Unavailable("Kafka producer: gone")
-        self.records += [orjson.loads(value) for _, _, value, _ in messages]

@@ -21,8 +21,8 @@ from schemas.answers import TurnView
 from schemas.verticals import TraceLayout
 from streams.kafka.client import Producer
 from streams.queries.audit import Audit
-from tests.memory_ports import ManualClock
-from tests.unit.rampgate.export.session_turns import Sink, answered, chains, each, pages_of
+from tests.memory_ports import AuditSink, ManualClock
+from tests.unit.rampgate.export.session_turns import answered, chains, each, pages_of
 
 ALL = parse_where('vertical = "receipts"')
 
@@ -32,7 +32,7 @@ class Killed(Exception):
 
 
 def ids_of_pages(
-    sink: Sink, views: list[TurnView], size: int, *, pairs: bool, limit: int | None, left_out: Counter[str]
+    sink: AuditSink, views: list[TurnView], size: int, *, pairs: bool, limit: int | None, left_out: Counter[str]
 ) -> AsyncIterator[list[str]]:
     """The responses of which each page of lines shows a text."""
     audit = Audit(cast(Producer, sink), "audit", ManualClock())
@@ -54,7 +54,13 @@ def ids_of_pages(
 
 
 def exported(
-    sink: Sink, many: int, size: int, *, pairs: bool = False, limit: int | None = None, killed_at: int | None = None
+    sink: AuditSink,
+    many: int,
+    size: int,
+    *,
+    pairs: bool = False,
+    limit: int | None = None,
+    killed_at: int | None = None,
 ) -> tuple[list[list[str]], Counter[str]]:
     """The pages that came to be written before the writer failed at one of them."""
     views = [answered(f"r-{number}", 2 * number, said=str(number // 3)) for number in range(many)]
@@ -79,12 +85,12 @@ def hashed(ids: list[str]) -> str:
 def test_pf9_fr12_ac12_a_writer_that_fails_after_the_audit_leaves_a_record_of_more_never_of_less(
     many: int, size: int, pairs: bool, limit: int | None, killed_at: int
 ) -> None:
-    sink = Sink()
+    sink = AuditSink()
     written, _ = exported(sink, many, size, pairs=pairs, limit=limit, killed_at=killed_at)
     on_record = [(one["count"], one["response_ids_sha256"]) for one in sink.records]
     assert on_record[: len(written)] == [(len(page), hashed(page)) for page in written]
     assert len(on_record) - len(written) in (0, 1), "the page on its way, and none beyond it"
-    not_killed = Sink()
+    not_killed = AuditSink()
     whole, _ = exported(not_killed, many, size, pairs=pairs, limit=limit)
     assert len(not_killed.records) == len(whole)
     assert written == whole[:killed_at]
@@ -92,15 +98,15 @@ def test_pf9_fr12_ac12_a_writer_that_fails_after_the_audit_leaves_a_record_of_mo
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_pf9_ac12_without_a_record_there_is_no_page(pairs: bool) -> None:
-    sink = Sink(failing_after=2)
+    sink = AuditSink(failing_after=2)
     written, _ = exported(sink, 60, 6, pairs=pairs)
     assert len(written) == len(sink.records) == 2
 
 
 def test_a_chain_that_the_limit_cuts_is_left_out_whole_and_told() -> None:
-    written, left_out = exported(Sink(), 9, 50, pairs=True, limit=3)
+    written, left_out = exported(AuditSink(), 9, 50, pairs=True, limit=3)
     assert written == [["r-6", "r-7", "r-8"]], "two pairs; the next chain has two more and there is room for one"
     assert left_out == {LIMIT: 1}
-    written, left_out = exported(Sink(), 9, 50, pairs=True, limit=4)
+    written, left_out = exported(AuditSink(), 9, 50, pairs=True, limit=4)
     assert written == [["r-3", "r-4", "r-5", "r-6", "r-7", "r-8"]]
     assert left_out == {}, "the limit falls between two chains"

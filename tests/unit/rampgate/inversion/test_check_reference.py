@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from rampgate.checks.standing import suspended_by_file
+from rampgate.checks.standing import suspended_judges
 from rampgate.local.model.server import Running
+from rampgate.settings import Settings
 from schemas.checks.standing import StandingRecord
 from tests.unit.rampgate.checks.score_commands import alone, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl
 from tests.unit.rampgate.inversion.reference_rig import TURNS, Shop, output, quality, turned
-
-Check = Callable[..., tuple[int, dict[str, Any], str]]
 
 
 @pytest.fixture
@@ -29,18 +28,12 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return shop
 
 
-@pytest.fixture
-def check(shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
-    def run(*words: object, judges: tuple[str, ...] = ("helpfulness",)) -> tuple[int, dict[str, Any], str]:
-        named = [word for judge in judges for word in ("--judge", judge)]
-        return ran(capsys, monkeypatch, "check", "inversion", "--vertical", "shop", *named, "--json", *map(str, words))
-
-    return run
+def check(*words: object, judges: tuple[str, ...] = ("helpfulness",)) -> tuple[int, dict[str, Any], str]:
+    named = [word for judge in judges for word in ("--judge", judge)]
+    return ran("check", "inversion", "--vertical", "shop", *named, "--json", *words)
 
 
-def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(
-    shop: Shop, check: Check, tmp_path: Path
-) -> None:
+def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(shop: Shop, tmp_path: Path) -> None:
     """By the scores that the round kept of the judges as they are; nothing is asked."""
     shop.people()
     shop.people(judge="brevity", says=turned)
@@ -63,12 +56,10 @@ def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(
         ("helpfulness", "passed", "shop"), ("brevity", "suspended", "shop")
     ]  # fmt: skip
     judges = [shop.judge(), shop.judge("brevity")]
-    assert [*suspended_by_file(standing, judges, datetime.now(UTC).date())] == ["brevity"]
+    assert [*suspended_judges(str(standing), Settings(), judges, datetime.now(UTC).date())] == ["brevity"]
 
 
-def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answer(
-    shop: Shop, check: Check, tmp_path: Path
-) -> None:
+def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answer(shop: Shop, tmp_path: Path) -> None:
     shop.people()
     standing = tmp_path / "standing.jsonl"
     shop.round(shop.judge())
@@ -88,7 +79,7 @@ def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answe
 
 
 def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
-    shop: Shop, check: Check, tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.people()
     standing, outputs = tmp_path / "standing.jsonl", jsonl(tmp_path / "outputs.jsonl", *map(output, range(TURNS)))
@@ -99,16 +90,16 @@ def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
     (one,) = told["judges"]
     assert (code, one["inverted"], one["overdue"], one["decided_at"]) == (1, None, True, None)
     assert "--outputs FILE asks it" in one["reason"]
-    assert "has not passed since" in suspended_by_file(standing, [new], day)["helpfulness"]
+    assert "has not passed since" in suspended_judges(str(standing), Settings(), [new], day)["helpfulness"]
     monkeypatch.setenv("RAMPGATE_MODEL_URL", model.url)
     code, told, _ = check("--standing", standing, "--outputs", outputs)
     assert (code, told["judges"][0]["inverted"]) == (0, False), told
-    assert suspended_by_file(standing, [new], day) == {}
+    assert suspended_judges(str(standing), Settings(), [new], day) == {}
     monkeypatch.setenv("RAMPGATE_MODEL_URL", "http://127.0.0.1:9")
     assert check("--standing", standing, "--outputs", outputs)[0] == 0, "asked once"
 
 
-def test_pf9_fr10_a_quarter_without_a_check_is_a_finding(shop: Shop, check: Check, tmp_path: Path) -> None:
+def test_pf9_fr10_a_quarter_without_a_check_is_a_finding(shop: Shop, tmp_path: Path) -> None:
     shop.people()
     shop.round(shop.judge())
     standing = tmp_path / "standing.jsonl"
@@ -122,7 +113,7 @@ def test_pf9_fr10_a_quarter_without_a_check_is_a_finding(shop: Shop, check: Chec
     assert "a round is due" in told["judges"][0]["reason"]
 
 
-def test_judges_that_people_never_scored_are_findings(shop: Shop, check: Check) -> None:
+def test_judges_that_people_never_scored_are_findings(shop: Shop) -> None:
     code, told, _ = check(judges=())
     assert code == 1
     assert {one["judge_id"] for one in told["judges"]} >= {"helpfulness", "brevity", "refusal"}
@@ -135,10 +126,7 @@ def test_judges_that_people_never_scored_are_findings(shop: Shop, check: Check) 
 @pytest.mark.parametrize(("days", "says", "code"), [(1, quality, 0), (93, quality, 1), (1, turned, 1)])
 def test_pf9_fr10_a_judge_that_people_scored_in_a_file_alone_is_held_against_them_by_it(
     shop: Shop,
-    check: Check,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
     days: int,
     says: Callable[[int], int],
     code: int,
@@ -148,7 +136,7 @@ def test_pf9_fr10_a_judge_that_people_scored_in_a_file_alone_is_held_against_the
     scores = [(shop.score(judge, n, says), quality(n)) for n in range(TURNS)]
     pairs = [{**one, "judge_score": one["score"], "human_score": human} for one, human in scores]
     file = str(jsonl(tmp_path / "own.jsonl", *pairs))
-    found, _, _ = ran(capsys, monkeypatch, "check", "inversion", file, "--standing", str(standing), "--json")
+    found, _, _ = ran("check", "inversion", file, "--standing", str(standing), "--json")
     assert found == (1 if says is turned else 0)
     (record,) = (StandingRecord.model_validate(one) for one in shop.records(standing))
     at = datetime.now(UTC) - timedelta(days=days)
@@ -160,7 +148,7 @@ def test_pf9_fr10_a_judge_that_people_scored_in_a_file_alone_is_held_against_the
     assert len(shop.records(standing)) == 1, "nothing is decided again"
 
 
-def test_who_leaves_out_turns_decides_nothing(shop: Shop, check: Check, tmp_path: Path) -> None:
+def test_who_leaves_out_turns_decides_nothing(shop: Shop, tmp_path: Path) -> None:
     """Else who chooses the turns chooses what is found."""
     shop.people()
     standing = tmp_path / "standing.jsonl"
@@ -171,7 +159,7 @@ def test_who_leaves_out_turns_decides_nothing(shop: Shop, check: Check, tmp_path
         assert len(shop.records(standing)) == (decided is not None)
 
 
-def test_scores_of_another_version_decide_nothing(shop: Shop, check: Check, tmp_path: Path) -> None:
+def test_scores_of_another_version_decide_nothing(shop: Shop, tmp_path: Path) -> None:
     shop.people()
     old = jsonl(tmp_path / "old.jsonl", *(shop.score(shop.judge(), n, quality) for n in range(TURNS)))
     shop.changed()
@@ -180,7 +168,7 @@ def test_scores_of_another_version_decide_nothing(shop: Shop, check: Check, tmp_
     assert f"{TURNS} scores are of other versions" in err
 
 
-def test_turns_weigh_as_they_were_drawn(shop: Shop, check: Check) -> None:
+def test_turns_weigh_as_they_were_drawn(shop: Shop) -> None:
     """Of turns that were drawn for a disagreement there are more in the round than in what it was drawn from."""
     apart = dict.fromkeys(range(0, TURNS, 2), 0.05)
     shop.people(says=lambda n: turned(n) if n in apart else quality(n))
@@ -192,7 +180,7 @@ def test_turns_weigh_as_they_were_drawn(shop: Shop, check: Check) -> None:
     assert one["spearman"] is not None
 
 
-def test_an_output_that_people_did_not_read_is_refused(shop: Shop, check: Check, tmp_path: Path) -> None:
+def test_an_output_that_people_did_not_read_is_refused(shop: Shop, tmp_path: Path) -> None:
     shop.people()
     shop.round()
     outputs = jsonl(tmp_path / "outputs.jsonl", *(output(n, turned) for n in range(TURNS)))
@@ -211,15 +199,13 @@ def test_an_output_that_people_did_not_read_is_refused(shop: Shop, check: Check,
         ),
     ],
 )
-def test_a_line_that_can_not_be_right_is_named(
-    shop: Shop, check: Check, tmp_path: Path, line: dict[str, Any], named: str
-) -> None:
+def test_a_line_that_can_not_be_right_is_named(shop: Shop, tmp_path: Path, line: dict[str, Any], named: str) -> None:
     shop.people()
     code, _, err = check("--scores", jsonl(tmp_path / "bad.jsonl", line))
     assert (code, f"bad.jsonl:1: {named}" in err) == (2, True), err
 
 
-def test_a_reference_set_that_was_changed_is_refused(shop: Shop, check: Check) -> None:
+def test_a_reference_set_that_was_changed_is_refused(shop: Shop) -> None:
     shop.people()
     file = shop.folder / "reference-set.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]

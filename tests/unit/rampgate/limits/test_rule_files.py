@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,11 @@ from rampgate.limits.rule_files import NewLimits, write_limits
 from schemas.judges import BaselineSource, Milestone
 from schemas.verdicts import JudgeStanding
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
-from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.checks.score_commands import AGREEING, calibrated, ran, rated, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
-Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
+pytestmark = pytest.mark.usefixtures("configs")
 OWN = "rules/shop/helpfulness.yaml"
-AGREEING = [(1.0, 1.0)] * 60 + [(3.0, 4.0)] * 20 + [(4.0, 4.0)] * 60 + [(5.0, 5.0)] * 80
-
-
 DAY = date(2026, 11, 21)
 
 
@@ -46,35 +42,18 @@ def configs(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def calibrate(
-    tmp_path: Path, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Calibrate:
-    alone(tmp_path, monkeypatch)
-
-    def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
-        file = jsonl(tmp_path / "scores.jsonl", *lines)
-        own = ("--vertical", "shop", "--configs", str(configs), "--json")
-        return ran(capsys, monkeypatch, "calibrate", source, str(file), *own, *words)
-
-    return run
+def calibrate(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+    return calibrated(source, lines, "--vertical", "shop", "--configs", "configs", "--json", *words)
 
 
 def contents(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(root.parent.rglob("*")) if path.is_file()}
 
 
-def jade_round() -> list[dict[str, Any]]:
-    return [
-        {"judge_id": "helpfulness", "item_id": f"i{n}", "judge_score": own, "human_score": human}
-        for n, (own, human) in enumerate(AGREEING)
-    ]
-
-
-def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(configs: Path) -> None:
     before = contents(configs)
     words = ("--acceptable", "4", "--ticket", "PLT-700", "--report", "Confluence 700", "--write")
-    code, told, _ = calibrate("jade", jade_round(), *words)
+    code, told, _ = calibrate("jade", rated("helpfulness", AGREEING), *words)
     after = contents(configs)
     assert (code, told["written"], [one["judge_id"] for one in told["changes"]]) == (0, True, ["helpfulness"])
     scores = configs.parent / "scores.jsonl"
@@ -98,20 +77,18 @@ def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(calib
 JADE = ("--acceptable", "4", "--ticket", "PLT-700", "--report", "Confluence 700", "--write")
 
 
-def test_pf9_fr3_fr4_ac9_a_round_gives_a_threshold_that_people_set_no_source_and_no_days(
-    calibrate: Calibrate, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pf9_fr3_fr4_ac9_a_round_gives_a_threshold_that_people_set_no_source_and_no_days(configs: Path) -> None:
     """PF-9 FR-3, AC-9: the seed's threshold stays a seed's, and blocks a ramp once its 90 days are over."""
     before = yaml.safe_load((configs / OWN).read_text())
-    assert calibrate("jade", jade_round(), *JADE)[0] == 0
+    assert calibrate("jade", rated("helpfulness", AGREEING), *JADE)[0] == 0
     stated = yaml.safe_load((configs / OWN).read_text())
     for name in ("threshold", "baseline_source", "recalibration_due", "calibration"):
         assert stated[name] == before[name]
     again = (configs / OWN).read_bytes()
-    assert calibrate("jade", jade_round(), *JADE)[0] == 0
+    assert calibrate("jade", rated("helpfulness", AGREEING), *JADE)[0] == 0
     assert (configs / OWN).read_bytes() == again, "the same scores change nothing"
     words = ("rules", "list", "--configs", str(configs), "--vertical", "shop", "--json")
-    (judge,) = [one for one in ran(capsys, monkeypatch, *words)[1]["judges"] if one["id"] == "helpfulness"]
+    (judge,) = [one for one in ran(*words)[1]["judges"] if one["id"] == "helpfulness"]
     assert (judge["baseline_source"], judge["floor_provenance"]["baseline_source"]) == (
         "provisional_seed", "jade_calibration",
     )  # fmt: skip
@@ -121,10 +98,8 @@ def test_pf9_fr3_fr4_ac9_a_round_gives_a_threshold_that_people_set_no_source_and
     assert (found.standing, found.recalibration_due) == (JudgeStanding.OVERDUE, str(before["recalibration_due"]))
 
 
-def test_pf9_fr3_ac9_a_verticals_floor_gives_the_platforms_threshold_no_source(
-    calibrate: Calibrate, configs: Path
-) -> None:
-    lines = [{**one, "judge_id": "brevity"} for one in jade_round()]
+def test_pf9_fr3_ac9_a_verticals_floor_gives_the_platforms_threshold_no_source(configs: Path) -> None:
+    lines = [{**one, "judge_id": "brevity"} for one in rated("helpfulness", AGREEING)]
     assert calibrate("jade", lines, *JADE)[0] == 0
     stated = yaml.safe_load((configs / "rules/shop/brevity.yaml").read_text())
     assert (stated["floor"], stated["baseline_source"], "threshold" in stated) == (3, "jade_calibration", False)
@@ -132,10 +107,10 @@ def test_pf9_fr3_ac9_a_verticals_floor_gives_the_platforms_threshold_no_source(
     assert gated(configs, date(2027, 2, 18), "shop", "brevity").standing is JudgeStanding.PROVISIONAL
 
 
-def test_pf9_5_3_a_threshold_below_the_new_floor_gets_a_proposal(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_5_3_a_threshold_below_the_new_floor_gets_a_proposal(configs: Path) -> None:
     """From the same scores, so from the same source."""
     before = (configs / OWN).read_bytes()
-    high = [{**one, "judge_score": 5, "human_score": 5} for one in jade_round()]
+    high = [{**one, "judge_score": 5, "human_score": 5} for one in rated("helpfulness", AGREEING)]
     high[:40] = [{**one, "judge_score": 1, "human_score": 1} for one in high[:40]]
     words = tuple(word for word in JADE if word != "--write")
     code, told, _ = calibrate("jade", high, *words)
@@ -182,7 +157,7 @@ def test_pf9_5_3_only_what_lies_below_the_floor_is_raised(
     assert write_limits(configs, "shop", [new]) == []
 
 
-def test_pf9_fr3_a_seed_leaves_the_floor_its_own_source_and_days(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_fr3_a_seed_leaves_the_floor_its_own_source_and_days(configs: Path) -> None:
     rewritten(configs / OWN, "threshold: 4.5\n", "threshold: 4.5\nfloor: 2.5\n")
     rewritten(configs / OWN, "seeded_on: 2026-11-20", "seeded_on: 2026-11-10")
     rewritten(configs / OWN, "recalibration_due: 2027-02-18", "recalibration_due: 2027-02-08")
@@ -200,9 +175,7 @@ def gated(configs: Path, day: date, vertical: str, judge: str = "helpfulness") -
     return judged(judge, registry.judge(judge, vertical), Milestone.PRE_RAMP, [], [], "", day)
 
 
-def test_without_write_the_change_is_shown_and_a_second_run_changes_nothing(
-    calibrate: Calibrate, configs: Path
-) -> None:
+def test_without_write_the_change_is_shown_and_a_second_run_changes_nothing(configs: Path) -> None:
     before = contents(configs)
     lines = scored("helpfulness", [4.5, 4.6, 4.7, 4.8])
     code, told, err = calibrate("seed", lines)
@@ -221,9 +194,7 @@ def test_without_write_the_change_is_shown_and_a_second_run_changes_nothing(
     assert contents(configs) == written_once
 
 
-def test_a_judge_without_a_proposal_is_not_written_and_one_below_the_platform_neither(
-    calibrate: Calibrate, configs: Path
-) -> None:
+def test_a_judge_without_a_proposal_is_not_written_and_one_below_the_platform_neither(configs: Path) -> None:
     before = (configs / OWN).read_bytes()
     code, told, _ = calibrate("production", scored("helpfulness", [1, 2, 3, 4, 5] * 40), "--write")
     assert (code, told["changes"], told["judges"][0]["block"]) == (1, [], None)
@@ -236,7 +207,7 @@ def test_a_judge_without_a_proposal_is_not_written_and_one_below_the_platform_ne
     assert (configs / OWN).read_bytes() == before
 
 
-def test_pf9_5_3_no_seed_takes_the_place_of_a_calibration(calibrate: Calibrate, configs: Path) -> None:
+def test_pf9_5_3_no_seed_takes_the_place_of_a_calibration(configs: Path) -> None:
     assert calibrate("production", scored("helpfulness", [4, 5] * 60), "--write")[0] == 0
     calibrated = (configs / OWN).read_bytes()
     code, told, _ = calibrate("seed", scored("helpfulness", [5] * 30 + [4]), "--write")
@@ -244,7 +215,7 @@ def test_pf9_5_3_no_seed_takes_the_place_of_a_calibration(calibrate: Calibrate, 
     assert "a seed is for a judge that has none" in told["judges"][0]["reason"]
 
 
-def test_a_limit_that_the_linter_would_refuse_is_not_written(calibrate: Calibrate, configs: Path) -> None:
+def test_a_limit_that_the_linter_would_refuse_is_not_written(configs: Path) -> None:
     """A threshold below the floor that stands beside it."""
     rewritten(configs / OWN, "threshold: 4.5\n", "threshold: 4.9\nfloor: 4.9\n")
     before = (configs / OWN).read_bytes()
@@ -314,39 +285,37 @@ def test_nothing_is_written_where_one_of_several_can_not_be(configs: Path) -> No
         (("--acceptable", "4", "--ticket", " PLT-1"), "--ticket"),
     ],
 )
-def test_what_a_jade_calibration_cites_is_asked_for(calibrate: Calibrate, words: tuple[str, ...], why: str) -> None:
-    code, _, err = calibrate("jade", jade_round(), *words)
+def test_what_a_jade_calibration_cites_is_asked_for(words: tuple[str, ...], why: str) -> None:
+    code, _, err = calibrate("jade", rated("helpfulness", AGREEING), *words)
     assert (code, why in err) == (2, True)
 
 
-def test_pf9_5_3_a_round_whose_people_disagree_with_the_judge_calibrates_nothing(calibrate: Calibrate) -> None:
+def test_pf9_5_3_a_round_whose_people_disagree_with_the_judge_calibrates_nothing() -> None:
     """Also where their disagreement is too little to call the judge inverted."""
     pairs = [(4 + n % 2, 4 + (n + (n >= 100)) % 2) for n in range(220)]
     lines = [
-        {**one, "judge_score": own, "human_score": human} for one, (own, human) in zip(jade_round(), pairs, strict=True)
+        {**one, "judge_score": own, "human_score": human}
+        for one, (own, human) in zip(rated("helpfulness", AGREEING), pairs, strict=True)
     ]
     code, told, _ = calibrate("jade", lines, "--acceptable", "4")
     assert (code, told["changes"]) == (1, [])
     assert "Krippendorff's alpha, is -0.0" in told["judges"][0]["reason"]
 
 
-def test_what_people_say_may_be_the_mean_of_several(calibrate: Calibrate) -> None:
+def test_what_people_say_may_be_the_mean_of_several() -> None:
     """Of a judge that gives whole numbers."""
-    means = [{**one, "human_score": max(one["human_score"] - 0.5, 1.0)} for one in jade_round()]
+    means = [{**one, "human_score": max(one["human_score"] - 0.5, 1.0)} for one in rated("helpfulness", AGREEING)]
     code, told, _ = calibrate("jade", means, "--acceptable", "3.5")
     assert (code, told["judges"][0]["proposed"]) == (0, True)
 
 
-def test_people_score_on_the_judges_scale(calibrate: Calibrate) -> None:
-    far = [{**one, "human_score": one["human_score"] + 5} for one in jade_round()]
+def test_people_score_on_the_judges_scale() -> None:
+    far = [{**one, "human_score": one["human_score"] + 5} for one in rated("helpfulness", AGREEING)]
     code, told, _ = calibrate("jade", far, "--acceptable", "9")
     assert (code, "not on the judge's scale, 1 to 5" in told["judges"][0]["reason"]) == (1, True)
 
 
-def test_write_names_a_vertical(
-    tmp_path: Path, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone(tmp_path, monkeypatch)
+def test_write_names_a_vertical(tmp_path: Path, configs: Path) -> None:
     file = jsonl(tmp_path / "scores.jsonl", *scored("helpfulness", [4, 5] * 20))
-    code, _, err = ran(capsys, monkeypatch, "calibrate", "seed", str(file), "--configs", str(configs), "--write")
+    code, _, err = ran("calibrate", "seed", str(file), "--configs", str(configs), "--write")
     assert (code, "needs --vertical" in err) == (2, True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,23 +14,14 @@ from evalcore.drift.scale import Scale
 from evalcore.registry import disk
 from schemas.judges import BaselineSource
 from tests.root import ROOT
-from tests.unit.rampgate.checks.score_commands import alone, ran, scored
-from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+from tests.unit.rampgate.checks.score_commands import calibrated, scored
 
-Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
 FIRST = date(2026, 10, 1)
 FRACTION = Scale(0, 1, False)
 
 
-@pytest.fixture
-def calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Calibrate:
-    alone(tmp_path, monkeypatch)
-
-    def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
-        file = jsonl(tmp_path / "scores.jsonl", *lines)
-        return ran(capsys, monkeypatch, "calibrate", source, str(file), *words, "--json")
-
-    return run
+def calibrate(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+    return calibrated(source, lines, *words, "--json")
 
 
 def daily(days: int, each: int = 4, **more: Any) -> list[dict[str, Any]]:
@@ -40,7 +29,7 @@ def daily(days: int, each: int = 4, **more: Any) -> list[dict[str, Any]]:
     return [{**one, "day": str(FIRST + timedelta(days=n // each)), **more} for n, one in enumerate(lines)]
 
 
-def test_pf9_5_3_the_percentile_is_of_the_weight(calibrate: Calibrate) -> None:
+def test_pf9_5_3_the_percentile_is_of_the_weight() -> None:
     """A low score that was drawn ten times as often as the rest weighs a tenth."""
     lines = scored("mine", [0.2] * 10 + [0.8] * 50 + [0.9] * 50)
     often = [{**one, "weight": 1 if one["score"] == 0.2 else 10} for one in lines]
@@ -62,9 +51,7 @@ def judged(scores: list[float], people: list[float]) -> list[dict[str, Any]]:
     return [{**one, "judge_score": one.pop("score"), "human_score": score} for one, score in pairs]
 
 
-def test_pf9_5_3_how_often_a_floor_is_breached_is_of_all_turns_not_of_those_that_people_accept(
-    calibrate: Calibrate,
-) -> None:
+def test_pf9_5_3_how_often_a_floor_is_breached_is_of_all_turns_not_of_those_that_people_accept() -> None:
     """A gate judges turns that nobody looked at. With 40 of 100 turns not acceptable their mean lies far below a floor
     that comes of the other 60."""
     good, bad = [0.85, 0.9, 0.95] * 20, [0.25, 0.35] * 20
@@ -79,9 +66,7 @@ def test_pf9_5_3_how_often_a_floor_is_breached_is_of_all_turns_not_of_those_that
 
 
 @pytest.mark.parametrize("judge", ["mine", "ux-quality"])
-def test_a_score_off_the_scale_is_told_also_where_people_did_not_accept_the_turn(
-    calibrate: Calibrate, judge: str
-) -> None:
+def test_a_score_off_the_scale_is_told_also_where_people_did_not_accept_the_turn(judge: str) -> None:
     lines = [{**one, "judge_id": judge} for one in judged([0.5, 0.9] * 100, [0.25, 1.0] * 100)]
     lines[2]["judge_score"] = 30
     words = () if judge == "mine" else ("--configs", str(ROOT / "configs"))
@@ -92,7 +77,7 @@ def test_a_score_off_the_scale_is_told_also_where_people_did_not_accept_the_turn
         assert (code, "scores.jsonl:3: judge_score: 30 is no score of ux-quality" in err) == (2, True), err
 
 
-def test_a_judge_without_a_turn_that_people_accept_is_told_so(calibrate: Calibrate) -> None:
+def test_a_judge_without_a_turn_that_people_accept_is_told_so() -> None:
     lines = judged([0.5, 0.9] * 100, [0.25, 0.75] * 100)
     code, told, _ = calibrate("jade", lines, "--acceptable", "0.8")
     assert (code, told["judges"][0]["reason"]) == (
@@ -110,7 +95,7 @@ def test_weights_that_are_all_alike_change_nothing_whatever_their_size() -> None
 
 @pytest.mark.parametrize("weight", [0, -1, "2", True, None, [1], float("nan"), float("inf")])
 @pytest.mark.parametrize("source", ["production", "jade"])
-def test_a_weight_that_is_none_is_told_with_its_line(calibrate: Calibrate, source: str, weight: Any) -> None:
+def test_a_weight_that_is_none_is_told_with_its_line(source: str, weight: Any) -> None:
     lines = scored("mine", [0.8, 0.9])
     if source == "jade":
         lines = [{"judge_id": "mine", "item_id": n, "judge_score": 1, "human_score": 1} for n in range(2)]
@@ -120,7 +105,7 @@ def test_a_weight_that_is_none_is_told_with_its_line(calibrate: Calibrate, sourc
     assert (code, "scores.jsonl:2: weight: " in err) == (2, True)
 
 
-def test_beside_the_floor_of_single_scores_stands_that_of_daily_means(calibrate: Calibrate) -> None:
+def test_beside_the_floor_of_single_scores_stands_that_of_daily_means() -> None:
     """The means of days spread far less than single scores, so production's rule says something of them."""
     spread = [{**one, "score": 1 + n % 5} for n, one in enumerate(daily(30))]
     (one,) = calibrate("production", spread)[1]["judges"]
@@ -154,9 +139,7 @@ def test_each_day_counts_once_and_its_scores_by_their_weight() -> None:
         (6, ("--window-days", "7"), "of 6 days; 7 are the fewest"),
     ],
 )
-def test_pf9_5_3_scores_of_fewer_days_than_asked_for_are_no_window(
-    calibrate: Calibrate, days: int, words: tuple[str, ...], why: str
-) -> None:
+def test_pf9_5_3_scores_of_fewer_days_than_asked_for_are_no_window(days: int, words: tuple[str, ...], why: str) -> None:
     code, told, _ = calibrate("production", daily(days), *words)
     (one,) = told["judges"]
     assert (code, one["proposed"]) == ((1, False) if why else (0, True))
@@ -167,7 +150,7 @@ def test_pf9_5_3_scores_of_fewer_days_than_asked_for_are_no_window(
     ("field", "value"),
     [("day", "yesterday"), ("day", 20261123), ("timestamp", "2026-11-23T08:15:00"), ("timestamp", 1_700_000_000)],
 )
-def test_a_day_that_is_none_is_told_with_its_line(calibrate: Calibrate, field: str, value: Any) -> None:
+def test_a_day_that_is_none_is_told_with_its_line(field: str, value: Any) -> None:
     lines = [{**one, field: value} for one in scored("mine", [0.8])]
     code, _, err = calibrate("production", lines)
     assert (code, f"scores.jsonl:1: {field}: " in err) == (2, True)
@@ -175,7 +158,7 @@ def test_a_day_that_is_none_is_told_with_its_line(calibrate: Calibrate, field: s
 
 @pytest.mark.parametrize("source", ["jade", "production"])
 @pytest.mark.parametrize("weighted", [0, 1], ids=["the first line", "a later line"])
-def test_a_judges_lines_all_have_a_weight_or_none_has(calibrate: Calibrate, source: str, weighted: int) -> None:
+def test_a_judges_lines_all_have_a_weight_or_none_has(source: str, weighted: int) -> None:
     """A line without one among others would count as one turn, whatever it was drawn from."""
     lines = scored("mine", [0.8, 0.9, 0.7])
     if source == "jade":
@@ -189,7 +172,7 @@ def test_a_judges_lines_all_have_a_weight_or_none_has(calibrate: Calibrate, sour
 
 
 @pytest.mark.parametrize("field", ["day", "timestamp"])
-def test_a_day_that_has_not_come_is_told_with_its_line(calibrate: Calibrate, field: str) -> None:
+def test_a_day_that_has_not_come_is_told_with_its_line(field: str) -> None:
     later = disk.today() + timedelta(days=2)  # also where a day ends meanwhile
     moment = f"{later}" if field == "day" else f"{later}T00:00:00Z"
     lines = [{**one, field: moment} for one in scored("mine", [0.8])]
@@ -198,7 +181,7 @@ def test_a_day_that_has_not_come_is_told_with_its_line(calibrate: Calibrate, fie
     assert (code, bool(re.search(told, err))) == (2, True)
 
 
-def test_a_day_is_one_of_utc_and_all_lines_of_a_judge_have_one(calibrate: Calibrate) -> None:
+def test_a_day_is_one_of_utc_and_all_lines_of_a_judge_have_one() -> None:
     late = [{**one, "timestamp": "2026-11-22T23:30:00-01:00"} for one in scored("mine", [0.8, 0.9])]
     early = {**late[0], "item_id": "x", "timestamp": "2026-11-23T09:00:00Z"}
     (one,) = calibrate("production", [*late, early])[1]["judges"]

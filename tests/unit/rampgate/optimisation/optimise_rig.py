@@ -17,7 +17,7 @@ from evalcore.optimisation.split import is_held_out
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.local.model.behaviour import Behaviour
-from rampgate.local.model.proposing import RULE
+from rampgate.local.model.judging import RULE
 from rampgate.local.model.server import Running
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.ci_gate.gate_commands import commands

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rampgate.local.model.proposing import RULE
+from rampgate.local.model.judging import RULE
 from tests.unit.rampgate.optimisation.optimise_rig import (
     BETTER,
     HELD_OUT,

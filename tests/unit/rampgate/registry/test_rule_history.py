@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rampgate.registry.rule_history import NoHistory, changed_since, restore
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 
 
 @pytest.fixture
@@ -20,13 +20,10 @@ def root(tmp_path: Path) -> Path:
     (configs / "rules/receipts/a.yaml").write_text("good")
     (configs / "evaluation_manifest.yaml").write_text("one")
     (configs / "other.yaml").write_text("one")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "good")
+    committed(tmp_path)
     for name in ("rules/a", "rules/receipts/a", "rules/new", "evaluation_manifest", "other"):
         (configs / f"{name}.yaml").write_text("bad")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "bad")
+    committed(tmp_path)
     return configs
 
 

@@ -1,4 +1,5 @@
-"""A store in a file, beside what every store promises (tests/contract/store): what was put is there after a kill."""
+"""A store in a file, beside what every store promises (tests/contract/store): what was put is there after a kill. A
+store that nobody answered at is left alone for a while, and then asked again."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.ports import Unavailable
+from rampgate.store.s3_objects import AWAY_SECONDS, Reach
 from rampgate.store.sealed import Kept, SealedStore
 from rampgate.store.sqlite_file import FileShelf
 
@@ -119,3 +121,33 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="unable to open database file"):
         opened(tmp_path / "none" / "suite.db")
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_it_is_asked_again_when_the_time_is_over() -> None:
+    clock = Clock()
+    reach = Reach("redis://here", clock)
+    reach.check()
+    assert str(reach.lost("no answer")) == "the store redis://here can't be used: no answer"
+    clock.now += AWAY_SECONDS - 0.1
+    with pytest.raises(Unavailable, match="no answer"):
+        reach.check()
+    clock.now += 0.2
+    reach.check()
+
+
+def test_another_loss_begins_the_time_anew() -> None:
+    clock = Clock()
+    reach = Reach("redis://here", clock)
+    reach.lost("no answer")
+    clock.now += AWAY_SECONDS
+    reach.lost("none again")
+    clock.now += AWAY_SECONDS - 0.1
+    with pytest.raises(Unavailable, match="none again"):
+        reach.check()

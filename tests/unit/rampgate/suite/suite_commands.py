@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from rampgate.cli import app
@@ -26,20 +27,32 @@ def suite_folder(root: Path, model: Running, monkeypatch: pytest.MonkeyPatch) ->
         yield root / "suite"
 
 
-def ran(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
-    """The document of a run that ends with this code, and passes where there is no baseline and nothing else is
-    wrong."""
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--first-run", "--json"])
-    assert done.exit_code == code, (done.exception, done.output)
+def ended(*words: object) -> Result:
+    return CliRunner().invoke(app, ["suite", *map(str, words)])
+
+
+def document(*words: object, codes: Collection[int] = (0,)) -> dict[str, Any]:
+    """What `rampgate suite WORDS… --json` answers, which ends with one of these codes."""
+    done = ended(*words, "--json")
+    assert done.exit_code in codes, (done.exception, done.output)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def refused(path: Path, *arguments: object) -> str:
-    """What a run that ends with exit code 2 says."""
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--json"])
+def failure(*words: object) -> str:
+    """What a command that ends with exit code 2 says."""
+    done = ended(*words)
     assert isinstance(done.exception, Failure), done.output
     return str(done.exception)
+
+
+def ran(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
+    """The document of a run, which passes where there is no baseline and nothing else is wrong."""
+    return document("run", path, *arguments, "--first-run", codes=(code,))
+
+
+def refused(path: Path, *arguments: object) -> str:
+    return failure("run", path, *arguments, "--json")
 
 
 def lines(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ def suite(**changes: Any) -> dict[str, Any]:
     return {
         "suite": "desk",
         "agent": "desk",
-        "candidate": {"entry": "agent:answer", "parts": {"prompt": {"files": ["prompt.md", "agent.py"]}}},
+        "candidate": {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md", "agent.py"]}}},
         "cases": {"file": "cases.jsonl"},
         "samples": 2,
         "checks": {"is_good": {"regex": "^good"}},

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.rampgate.suite.suite_commands import ran
+from tests.unit.rampgate.registry.git_folders import committed, git
+from tests.unit.rampgate.suite.suite_commands import ended, ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(12)]
@@ -28,7 +26,7 @@ def desk(folder: Path, agent: str = GOOD, **candidate: Any) -> Path:
 
 
 def run(path: Path, *arguments: object) -> tuple[int, dict[str, Any], str]:
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--report", "github", "--json"])
+    done = ended("run", path, *arguments, "--report", "github", "--json")
     assert done.stdout, (done.exception, done.output)
     return done.exit_code, json.loads(done.stdout), done.stderr
 
@@ -65,13 +63,13 @@ def test_what_the_code_may_load_has_to_be_in_a_part_too(folder: Path, candidate:
 
 def test_it_is_said_that_no_answer_is_kept_and_what_to_do(folder: Path) -> None:
     path = desk(folder, entry="agent:answer")
-    shown = CliRunner().invoke(app, ["suite", "run", str(path), *MAIN])
+    shown = ended("run", path, *MAIN)
     assert "no answer is kept: agent.py is in no part of the candidate" in shown.stdout
     path = desk(folder, command=["echo", "good"])
-    shown = CliRunner().invoke(app, ["suite", "run", str(path), *MAIN])
+    shown = ended("run", path, *MAIN)
     assert "no answer is kept: echo good is in no part" in shown.stdout
     path = desk(folder, command=["echo", "good" * 100], parts={"code": {"value": "1.2"}})
-    assert "no answer is kept" not in CliRunner().invoke(app, ["suite", "run", str(path), *MAIN]).stdout
+    assert "no answer is kept" not in ended("run", path, *MAIN).stdout
 
 
 def test_a_configuration_without_its_code_is_of_its_commit_and_of_what_is_changed_since(folder: Path) -> None:
@@ -81,8 +79,7 @@ def test_a_configuration_without_its_code_is_of_its_commit_and_of_what_is_change
     found = []
     for word in ("one", "two", "two"):
         (folder / "agent.py").write_text(f"{GOOD}# {word}\n")
-        for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", word, "--allow-empty")):
-            git(folder, *words)
+        committed(folder, word)
         found.append(run(path, *MAIN)[1])
     (folder / "agent.py").write_text(f"{GOOD}# three\n")
     found.append(run(path)[1])
@@ -103,8 +100,7 @@ def test_fresh_samples_of_the_baseline_are_of_the_stored_runs_configuration(fold
     """The commit is part of it where no part names the code: the baseline is asked again as it was."""
     path = desk(folder, entry="agent:answer")
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "main")):
-        git(folder, *words)
+    committed(folder)
     ran(path, *MAIN)
     (folder / "agent.py").write_text(GOOD.replace("{word}", "{'good' if case['input'][-1] in '02468' else 'bad'}"))
     found = ran(path, code=1)

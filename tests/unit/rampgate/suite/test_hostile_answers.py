@@ -1,4 +1,5 @@
-"""An answer, or a file that a proposal brings, ends no run and keeps none busy for ever."""
+"""An answer, or a file that a proposal brings, ends no run and keeps none busy for ever. A proposal's suite is what
+stands in its own checkout: no link makes main's candidate answer for it (issue 32, line 16)."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from evalcore.suite.checks import Checker
 from rampgate.ci_gate.inputs import read_outputs
-from rampgate.cli import app
 from rampgate.input_files import BadFile
 from schemas.checks.suite import Check
 from streams.gates.candidate import CandidateClient
 from tests.root import ROOT
-from tests.unit.rampgate.suite.suite_folders import case, written
+from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_commands import document, ended, failure
+from tests.unit.rampgate.suite.suite_folders import case, suite, written
 
 NESTED = 300
 """Levels: JSON is read to a thousand, and written to some 250."""
@@ -47,7 +48,7 @@ WAYS = [{"entry": "agent:answer", "python": sys.executable}, {"command": [sys.ex
 def test_an_answer_that_is_nested_too_deep_fails_its_case_alone(folder: Path, way: dict[str, Any]) -> None:
     cases = [case(1, input="deep"), *(case(number) for number in range(2, 6))]
     path = written(folder, cases, AGENT, samples=1, candidate={**way, "parts": PARTS})
-    done = CliRunner().invoke(app, ["suite", "run", str(path), "--label", "main", "--json"])
+    done = ended("run", path, "--label", "main", "--json")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     found = json.loads(done.stdout)
     rows = [json.loads(line) for line in Path(found["results"]).read_text().splitlines()]
@@ -131,3 +132,55 @@ def test_a_pattern_that_re2_does_not_run_is_refused_before_anything_runs(schema:
         return
     with pytest.raises(ValueError, match=why):
         Checker(check, schema)
+
+
+CASES = [case(number) for number in range(12)]
+
+
+@pytest.fixture
+def checkouts(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Main's suite, which passed, and a checkout of a proposal without one."""
+    main = written(folder, CASES)
+    document("run", main, "--label", "main")
+    proposed = tmp_path / "proposed"
+    proposed.mkdir()
+    git(proposed, "init", "--quiet")
+    return main, proposed
+
+
+def said(main: Path, proposed: Path) -> str:
+    return failure("run", main, "--proposed", proposed)
+
+
+def test_a_suites_folder_that_is_a_link_is_refused(checkouts: tuple[Path, Path]) -> None:
+    main, proposed = checkouts
+    (proposed / "desk").symlink_to(main.parent)
+    assert "is a link" in said(main, proposed / "desk")
+
+
+def test_a_folder_above_it_that_is_a_link_is_refused_even_if_it_looks_like_a_checkout(
+    checkouts: tuple[Path, Path],
+) -> None:
+    main, proposed = checkouts
+    git(main.parent.parent, "init", "--quiet")
+    (proposed / "examples").symlink_to(main.parent.parent)
+    assert "is a link" in said(main, proposed / "examples" / main.parent.name)
+
+
+def test_a_candidate_in_a_folder_outside_the_proposals_checkout_is_refused(checkouts: tuple[Path, Path]) -> None:
+    """Its suite file could name main's agent."""
+    main, proposed = checkouts
+    given: dict[str, Any] = suite()["candidate"] | {"folder": f"../../{main.parent.name}"}
+    written(proposed / "desk", CASES, "def answer(case):\n    return 'bad'\n", candidate=given)
+    assert "candidate.folder" in said(main, proposed / "desk")
+
+
+def test_a_proposal_without_a_link_is_judged_where_its_checkout_is_reached_by_one(
+    checkouts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    main, proposed = checkouts
+    written(proposed / "desk", CASES)
+    (tmp_path / "work").symlink_to(tmp_path)
+    there = tmp_path / "work" / "proposed" / "desk"
+    done = ended("run", main, "--proposed", there, "--json")
+    assert done.exit_code == 0, done.output

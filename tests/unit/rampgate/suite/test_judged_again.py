@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.ci_gate.gate_rig import Rig
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
+from tests.unit.rampgate.suite.suite_commands import failure, lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "samples": 1}
@@ -63,9 +60,8 @@ def test_files_of_two_versions_are_not_compared(folder: Path, model: Running) ->
     first = ran(path, "--out", folder / "one.jsonl", "--store", folder / "one.db")
     other_rubric(folder, model)
     second = ran(path, "--out", folder / "two.jsonl", "--store", folder / "two.db")
-    done = CliRunner().invoke(app, ["suite", "compare", first["results"], second["results"], "--score", "helpfulness"])
-    assert isinstance(done.exception, Failure)
-    assert "other versions of its judge" in str(done.exception)
+    said = failure("compare", first["results"], second["results"], "--score", "helpfulness")
+    assert "other versions of its judge" in said
 
 
 def test_a_baseline_without_outputs_that_would_have_to_be_judged_is_refused_by_its_line(folder: Path) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
-from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.rampgate.suite.suite_commands import ran
+from tests.unit.rampgate.registry.git_folders import committed
+from tests.unit.rampgate.suite.suite_commands import document, failure, ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 AGENT = """
@@ -39,8 +35,7 @@ class Branch:
         (folder / "tools" / "search.json").write_text("{}")
         self.path = self.write(rule, "old")
         (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-            git(folder, *words)
+        committed(folder)
         self.main = folder.parent / "main.jsonl"
         ran(self.path, "--out", self.main)
         (folder / "prompt.md").write_text("new")
@@ -56,14 +51,10 @@ class Branch:
         return written(self.folder, cases, AGENT.replace("RULE", rule), candidate=candidate, samples=1)
 
     def blame(self, *words: object) -> dict[str, Any]:
-        done = CliRunner().invoke(
-            app, ["suite", "blame", str(self.path), "--baseline", str(self.main), "--json", *map(str, words)]
-        )
-        if isinstance(done.exception, Failure):
-            raise done.exception
-        assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return document("blame", self.path, "--baseline", self.main, *words)
+
+    def refused(self, *words: object) -> str:
+        return failure("blame", self.path, "--baseline", self.main, *words)
 
 
 @pytest.mark.parametrize(
@@ -111,17 +102,12 @@ def test_where_nothing_blocks_nobody_is_asked(folder: Path) -> None:
 
 def test_what_can_not_be_reverted_is_an_error_that_says_why(folder: Path) -> None:
     branch = Branch(folder, "prompt != 'new'")
-    with pytest.raises(Failure, match="suite run` first"):
-        branch.blame()
-    with pytest.raises(Failure, match="--base nowhere"):
-        branch.blame("--base", "nowhere")
-    git(folder, "add", "--all")
-    git(folder, "commit", "-qm", "branch")
-    with pytest.raises(Failure, match="no part differs from main"):
-        branch.blame()
+    assert "suite run` first" in branch.refused()
+    assert "--base nowhere" in branch.refused("--base", "nowhere")
+    committed(folder)
+    assert "no part differs from main" in branch.refused()
     changed = yaml.safe_load(branch.path.read_text())
     del changed["candidate"]["entry"]
     changed["candidate"]["url"] = "http://127.0.0.1:9/answer"
     branch.path.write_text(yaml.safe_dump(changed))
-    with pytest.raises(Failure, match="what an address is made of can't be reverted"):
-        branch.blame("--base", "HEAD~1")
+    assert "what an address is made of can't be reverted" in branch.refused("--base", "HEAD~1")

@@ -36,12 +36,10 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 COMPARE = ("suite", "compare", "main.jsonl", "branch.jsonl")
 
 
-def test_the_document_is_that_of_the_contracts(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_document_is_that_of_the_contracts(write: Any) -> None:
     told = {"output": "four", "reasons": {"ok": "it is five"}, "trace": {"hash": "ab", "url": "https://traces/1"}}
     write("branch.jsonl", lines(0.0, **told))
-    code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json")
+    code, found, _ = ran(*COMPARE, "--json")
     assert (code, found["verdict"], found["score"]) == (1, "fail", "ok")
     slice_fields = {"slice", "n", "baseline", "candidate", "delta", "ci95", "significant"}
     assert slice_fields <= found["slices"][0].keys()
@@ -54,24 +52,20 @@ def test_the_document_is_that_of_the_contracts(
     fell = found["flipped"][0]
     assert (fell["baseline_sample"]["output"], fell["candidate_sample"]["output"]) == ("", "four")
     assert (fell["candidate_sample"]["reason"], fell["candidate_sample"]["trace"]) == ("it is five", "https://traces/1")
-    again = ran(capsys, monkeypatch, *COMPARE, "--json")[1]
+    again = ran(*COMPARE, "--json")[1]
     assert again == found, "the same seed gives the same digits"
 
 
-def test_a_candidate_without_a_regression_passes(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_candidate_without_a_regression_passes(write: Any) -> None:
     write("branch.jsonl", lines())
-    code, found, said = ran(capsys, monkeypatch, *COMPARE, "--json")
+    code, found, said = ran(*COMPARE, "--json")
     assert (code, found["verdict"], found["reasons"], found["flipped"], said) == (0, "pass", [], [], "")
     assert found["slices"][0]["ci95"] == [0.0, 0.0]
 
 
-def test_a_terminal_shows_slices_reasons_and_both_outputs(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_slices_reasons_and_both_outputs(write: Any) -> None:
     write("branch.jsonl", lines(0.0, output="[red]five\x1b[2J", reasons={"ok": "wrong"}))
-    code, found, _ = ran(capsys, monkeypatch, *COMPARE)
+    code, found, _ = ran(*COMPARE)
     text = found["text"]
     assert code == 1
     for words in ("all cases", "chat", "worse", "more than 2 σ", "[red]five", "wrong", "15 of them fell"):
@@ -79,21 +73,17 @@ def test_a_terminal_shows_slices_reasons_and_both_outputs(
     assert "\x1b[2J" not in text, "an output moves no cursor"
 
 
-def test_removed_cases_are_named_and_warn(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_removed_cases_are_named_and_warn(write: Any) -> None:
     write("branch.jsonl", [one for one in lines() if one["case_id"] != "c7"])
-    code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json")
+    code, found, _ = ran(*COMPARE, "--json")
     assert (code, found["verdict"], found["cases"]["removed"]) == (0, "warn", ["c7"])
 
 
-def test_a_case_of_safety_that_is_gone_or_another_one_fails(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_case_of_safety_that_is_gone_or_another_one_fails(write: Any) -> None:
     write("main.jsonl", [*lines(), line("leak", 0, 1.0, slices=["safety"], question_hash="a" * 16)])
     for branch in (lines(), [*lines(), line("leak", 0, 1.0, question_hash="b" * 16)]):
         write("branch.jsonl", branch)
-        code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json")
+        code, found, _ = ran(*COMPARE, "--json")
         assert (code, found["reasons"][0]["code"], found["reasons"][0]["cases"]) == (
             1,
             "safety_cases_removed",
@@ -127,27 +117,21 @@ def test_a_case_of_safety_that_is_gone_or_another_one_fails(
         ("{", "branch.jsonl:1: must be JSON"),
     ],
 )  # fmt: skip
-def test_bad_input_is_named(
-    branch: Any, said: str, write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_named(branch: Any, said: str, write: Any) -> None:
     write("branch.jsonl", branch)
-    code, _, told = ran(capsys, monkeypatch, *COMPARE, "--json")
+    code, _, told = ran(*COMPARE, "--json")
     assert code == 2
     assert said in told
 
 
-def test_no_baseline_yet_is_a_clear_error(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_baseline_yet_is_a_clear_error(write: Any) -> None:
     write("branch.jsonl", lines())
-    code, _, said = ran(capsys, monkeypatch, "suite", "compare", "none.jsonl", "branch.jsonl")
+    code, _, said = ran("suite", "compare", "none.jsonl", "branch.jsonl")
     assert code == 2
     assert "none.jsonl: can't be read: No such file" in said
 
 
-def test_one_of_several_scores_is_chosen_and_its_scale_named(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_several_scores_is_chosen_and_its_scale_named(write: Any) -> None:
     """Values that are null, not applicable or absent are three things; true is 1."""
     found = [one | {"scores": {"ok": True, "points": 70.5}} for one in lines()]
     write("main.jsonl", found)
@@ -155,21 +139,19 @@ def test_one_of_several_scores_is_chosen_and_its_scale_named(
         "branch.jsonl",
         [one | {"scores": {"ok": False, "points": None if n == 4 else 70.5}} for n, one in enumerate(found)],
     )
-    code, told, _ = ran(capsys, monkeypatch, *COMPARE, "--score", "points", "--scale", "0", "100", "--json")
+    code, told, _ = ran(*COMPARE, "--score", "points", "--scale", "0", "100", "--json")
     assert (code, told["verdict"], told["cases"]["unscored"]) == (0, "pass", ["c1"])
     assert told["headline"]["delta"] == pytest.approx(-70.5 / 90)
     assert told["headline"]["delta_at_best"] == pytest.approx(29.5 / 90)
-    assert ran(capsys, monkeypatch, *COMPARE, "--score", "ok", "--json")[0] == 1
+    assert ran(*COMPARE, "--score", "ok", "--json")[0] == 1
 
 
-def test_it_tells_how_small_a_drop_is_found_and_what_a_smaller_one_needs(
-    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_tells_how_small_a_drop_is_found_and_what_a_smaller_one_needs(write: Any) -> None:
     write(
         "branch.jsonl",
         [line(f"c{n}", sample, float((n + 2 * sample) % 7 > 2)) for n in range(30) for sample in range(3)],
     )
-    code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json", "--report", "page.md")
+    code, found, _ = ran(*COMPARE, "--json", "--report", "page.md")
     assert code in (0, 1)
     for one in (found["headline"], *found["slices"]):
         power = one["power"]
@@ -179,5 +161,5 @@ def test_it_tells_how_small_a_drop_is_found_and_what_a_smaller_one_needs(
         assert power["cases_needed"] is None or power["cases_needed"] > 30
     assert "How small a drop is found" in Path("page.md").read_text()
     write("branch.jsonl", lines())
-    still = ran(capsys, monkeypatch, *COMPARE, "--json")[1]["headline"]["power"]
+    still = ran(*COMPARE, "--json")[1]["headline"]["power"]
     assert still["confirmed_smallest_drop"] < still["smallest_drop"], "nothing varied: any failure is asked again"

@@ -11,7 +11,7 @@ import pytest
 
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
 from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
@@ -38,8 +38,7 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
             written(folder, cases or two_slices(6), **changes)
             (folder / "agent.py").write_text(agent(state, rule))
             (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-            for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-                git(folder, *words)
+            committed(folder)
             ran(path, "--out", main)
             (folder / "prompt.md").write_text("new")
         if broken:
@@ -89,8 +88,7 @@ def test_each_fresh_sample_is_judged_by_a_call_of_its_own(folder: Path) -> None:
     path = written(
         folder, [case(number, tags=["chat"]) for number in range(3)], judges=["helpfulness"], score="helpfulness"
     )
-    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-        git(folder, *words)
+    committed(folder)
     ran(path, "--out", folder / "main.jsonl")
     (folder / "prompt.md").write_text("bad\n")
     found = ran(path, "--baseline", folder / "main.jsonl", "--out", folder / "b.jsonl", code=1)

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from evalcore.gates.golden import OF_ANSWERS, Failed
 from evalcore.suite.pairwise.question import pair_judge
-from rampgate.cli import app
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.gullible import Gullible
 from rampgate.local.model.server import Running
@@ -20,7 +18,7 @@ from rampgate.suite.runs.pairs import StoredAnswer
 from rampgate.suite.suite_files import SuiteCase
 from schemas.judges import Variables
 from tests.unit.evalcore.registry.built_judges import judge
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
+from tests.unit.rampgate.suite.suite_commands import ended, lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 PAIRED: dict[str, Any] = {"judges": ["helpfulness"], "pairwise": ["helpfulness"], "score": "helpfulness", "samples": 1}
@@ -129,7 +127,7 @@ def test_an_answer_that_names_a_place_gains_nothing_even_of_a_judge_that_obeys_i
 
 def test_a_terminal_shows_the_pairs(folder: Path, model: Running) -> None:
     path = main_and(folder, model, TENTH, **ALONE)
-    done = CliRunner().invoke(app, ["suite", "run", str(path)])
+    done = ended("run", path)
     (row,) = (line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["helpfulness"])
     assert (*row[1:5], row[-1]) == ("2", "18", "0", "0", "4"), "wins, ties, losses, unanswered, calls"
 

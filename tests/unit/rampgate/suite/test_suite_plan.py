@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from evalcore.scoring.calls import CallFailed, Failure, Spend
-from rampgate.cli import app
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.ci_gate.gate_rig import candidate
-from tests.unit.rampgate.suite.suite_commands import lines, ran
+from tests.unit.rampgate.suite.suite_commands import ended, lines, ran
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "samples": 1}
@@ -114,6 +112,6 @@ def test_all_cases_of_safety_are_in_the_smoke_set_and_a_run_says_that_they_excee
     """Of 120 cases of safety a commit's run had 25."""
     cases = [case(number, tags=["safety" if number < 12 else "chat"]) for number in range(20)]
     path = written(folder, cases, safety=["safety"], smoke=5)
-    asked = CliRunner().invoke(app, ["suite", "run", str(path), "--smoke", "--plan"])
+    asked = ended("run", path, "--smoke", "--plan")
     assert "desk, smoke set: 12 cases" in asked.stdout
     assert "7 more than its size" in asked.stdout

@@ -45,20 +45,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def reported(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
-) -> dict[str, Any]:
+def reported(folder: Path, *words: str) -> dict[str, Any]:
     reports = [word for ending in ("html", "md", "json", "xml") for word in ("--report", str(folder / f"r.{ending}"))]
-    code, found, _ = ran(capsys, monkeypatch, *words, *reports, "--json")
+    code, found, _ = ran(*words, *reports, "--json")
     assert code < 2
     return found
 
 
-def test_a_page_shows_first_why_and_both_outputs_side_by_side_and_nothing_of_them_runs(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_shows_first_why_and_both_outputs_side_by_side_and_nothing_of_them_runs(files: Path) -> None:
     """Opened in a browser: no script, no picture, no request comes of a hostile output, and links lead to traces."""
-    reported(files, capsys, monkeypatch, *COMPARE)
+    reported(files, *COMPARE)
     shown = opened(files / "r.html", files)
     assert shown.asked == []
     assert shown.said == ""
@@ -82,10 +78,8 @@ def test_a_page_shows_first_why_and_both_outputs_side_by_side_and_nothing_of_the
     assert (files / "page.png").stat().st_size > 10_000
 
 
-def test_markdown_of_a_comparison_brings_nothing_of_an_output_to_life(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reported(files, capsys, monkeypatch, *COMPARE)
+def test_markdown_of_a_comparison_brings_nothing_of_an_output_to_life(files: Path) -> None:
+    reported(files, *COMPARE)
     text = (files / "r.md").read_text()
     assert text.startswith("## ❌ branch.jsonl against main.jsonl: blocked")
     assert "](<https://traces.test/t/1?a=b&amp;c>)" in text
@@ -96,10 +90,8 @@ def test_markdown_of_a_comparison_brings_nothing_of_an_output_to_life(
         assert len(set(rows)) <= 1, "no text ends a cell"
 
 
-def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_cases(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = reported(files, capsys, monkeypatch, *COMPARE)
+def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_cases(files: Path) -> None:
+    found = reported(files, *COMPARE)
     suite = junit_suite((files / "r.xml").read_bytes())
     tests = {str(one.get("name")): one.find("failure") for one in suite}
     assert len(tests) == len(found["slices"]) + 3, "one for safety, one for all cases, one for the whole"
@@ -115,20 +107,16 @@ def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_ca
     assert json.loads((files / "r.json").read_text()) == found
 
 
-def test_missing_scores_that_decide_are_an_error_and_no_failure_of_a_test(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_scores_that_decide_are_an_error_and_no_failure_of_a_test(files: Path) -> None:
     unscored = [one | {"scores": {"ok": None if one["case_id"] == "c31" else 1.0}} for one in lines(1.0)]
     jsonl(files / "branch.jsonl", *unscored)
-    reported(files, capsys, monkeypatch, *COMPARE)
+    reported(files, *COMPARE)
     suite = junit_suite((files / "r.xml").read_bytes())
     assert (suite.get("failures"), suite.get("errors")) == ("0", "2"), "of the case, and of its slice"
 
 
-def test_annotations_name_what_blocks_on_stderr_beside_the_document(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, found, said = ran(capsys, monkeypatch, *COMPARE, "--report", "github", "--json")
+def test_annotations_name_what_blocks_on_stderr_beside_the_document(files: Path) -> None:
+    code, found, said = ran(*COMPARE, "--report", "github", "--json")
     assert (code, found["verdict"]) == (1, "fail")
     told = said.splitlines()
     assert [line.split(" ")[0] for line in told].count("::error") == len(found["reasons"])
@@ -136,11 +124,9 @@ def test_annotations_name_what_blocks_on_stderr_beside_the_document(
     assert told[-1].startswith("::notice title=branch.jsonl against main.jsonl::blocked")
 
 
-def test_a_page_of_equal_runs_says_that_nothing_regresses(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_of_equal_runs_says_that_nothing_regresses(files: Path) -> None:
     (files / "branch.jsonl").write_bytes((files / "main.jsonl").read_bytes())
-    found = reported(files, capsys, monkeypatch, *COMPARE)
+    found = reported(files, *COMPARE)
     report = comparison_report(found, "a run")
     said = "no regression found; 1 of 3 slices is too small to tell"
     assert (report.result, report.tone, found["said"]) == (said, "pass", said)
@@ -148,24 +134,20 @@ def test_a_page_of_equal_runs_says_that_nothing_regresses(
     told = junit_suite((files / "r.xml").read_bytes())
     assert [one.findtext("system-out") for one in told if one.get("name") == "safety"] == ["cannot tell"]
     assert said in (files / "r.md").read_text()
-    assert said in ran(capsys, monkeypatch, *COMPARE, "--report", "github", "--json")[2]
-    assert said in ran(capsys, monkeypatch, *COMPARE)[1]["text"]
+    assert said in ran(*COMPARE, "--report", "github", "--json")[2]
+    assert said in ran(*COMPARE)[1]["text"]
     assert "Why" not in [section.title for section in report.sections]
 
 
-def test_a_report_goes_to_a_folder_that_exists_or_nothing_is_read(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, _, said = ran(capsys, monkeypatch, *COMPARE, "--report", str(files / "nowhere" / "r.html"))
+def test_a_report_goes_to_a_folder_that_exists_or_nothing_is_read(files: Path) -> None:
+    code, _, said = ran(*COMPARE, "--report", str(files / "nowhere" / "r.html"))
     assert (code, "--report" in said) == (2, True)
 
 
-def test_stored_runs_show_the_trend_of_each_slice(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_runs_show_the_trend_of_each_slice(files: Path) -> None:
     jsonl(files / "third.jsonl", *lines(0.5))
     words = ("suite", "report", "main.jsonl", "third.jsonl", "branch.jsonl", "--scale", "0", "1")
-    found = reported(files, capsys, monkeypatch, *words)
+    found = reported(files, *words)
     by_slice = {one["slice"]: one for one in found["slices"]}
     assert by_slice[None]["means"] == pytest.approx([1.0, 0.75, 0.5])
     assert by_slice["even"]["means"] == [1.0, 1.0, 1.0]
@@ -177,7 +159,7 @@ def test_stored_runs_show_the_trend_of_each_slice(
     assert "svg" in page.tags
     assert "third.jsonl" in page.words
     assert "█" in (files / "r.md").read_text()
-    code, told, _ = ran(capsys, monkeypatch, *words)
+    code, told, _ = ran(*words)
     assert (code, "over 3 runs" in told["text"]) == (0, True)
 
 
@@ -192,25 +174,23 @@ def test_a_run_that_can_not_be_shown_is_named(
     words: tuple[str, ...],
     said: str,
     files: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    code, _, told = ran(capsys, monkeypatch, "suite", "report", *words)
+    code, _, told = ran("suite", "report", *words)
     assert (code, said in told) == (2, True), told
 
 
 def test_a_run_s_page_has_the_stored_trace_of_a_case_that_fell_and_links_to_it(
-    tmp_path: Path, model: Running, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with commands(Rig(tmp_path, model.url).environment, monkeypatch):
         path = written(tmp_path / "suite", [case(number) for number in range(20)])
         main, page = tmp_path / "main.jsonl", tmp_path / "r.html"
         words = ("suite", "run", str(path), "--out", str(main), "--report", str(page), "--first-run", "--json")
-        ran(capsys, monkeypatch, *words)
+        ran(*words)
         assert "Runs" in Page(page.read_text()).words, "a run without a baseline is shown, too"
         (path.parent / "prompt.md").write_text("bad\n")
         words = ("suite", "run", str(path), "--baseline", str(main), "--report", str(page), "--json")
-        code, found, _ = ran(capsys, monkeypatch, *words)
+        code, found, _ = ran(*words)
     trace = found["comparison"]["flipped"][0]["candidate_sample"]["trace"]
     text = page.read_text()
     assert code == 1

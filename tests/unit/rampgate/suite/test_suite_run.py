@@ -1,15 +1,21 @@
-"""`rampgate suite run`: answers are asked for and scored once, a worse candidate is blocked, a crash costs its case."""
+"""`rampgate suite run`: answers are asked for and scored once, a worse candidate is blocked, a crash costs its case. A
+suite says which judges were shown a part alone of how many answers. A full run that passed has a canary plan: ramp-step
+requests for exactly its configuration. None else has one."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from rampgate.local.model.server import Running
+from schemas.publish.contracts import schema
+from schemas.ramp_steps import RampStep
 from tests.unit.rampgate.ci_gate.gate_rig import candidate
 from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
@@ -154,3 +160,45 @@ def test_a_store_that_is_none_is_told(folder: Path) -> None:
     path = written(folder)
     (folder / "store").write_text("no store at all, but for some lines of text\n" * 100)
     assert "can't be used" in refused(path, "--store", folder / "store")
+
+
+AGENT = """
+def answer(case):
+    return ("glad to help " * 12_000 if case["input"] == "question 1" else "glad to help") + " #quality:1"
+"""
+JUDGED = {"judges": ["helpfulness", "honesty"], "score": "helpfulness", "samples": 1}
+
+
+def test_a_run_says_how_many_answers_a_judge_saw_a_part_of(folder: Path, model: Running) -> None:
+    """Padded answers looked like any others. A safety judge reads all of them, in windows."""
+    found = ran(written(folder, [case(number) for number in range(5)], AGENT, **JUDGED))
+    assert found.get("judged_cut") == {"helpfulness": 1}
+    cut = {one["case_id"]: one.get("judged_cut") for one in lines(found)}
+    assert cut == {**dict.fromkeys(("c0", "c2", "c3", "c4")), "c1": ["helpfulness"]}
+    assert model.model.requests.total() == 11, "two of them for the two windows"
+
+
+def test_the_plan_ramps_this_configuration_and_no_other_and_goes_with_a_failure(folder: Path) -> None:
+    path = written(folder, [case(number) for number in range(20)])
+    main, plan, page = folder / "main.jsonl", folder / "plan.jsonl", folder / "page.html"
+    first = ran(path, "--out", main, "--canary", plan)
+    assert (first["canary_plan"], plan.exists()) == (None, False), "nothing was held against anything"
+    found = ran(path, "--baseline", main, "--canary", plan, "--report", page)
+    steps = [json.loads(line) for line in plan.read_text().splitlines()]
+    assert steps == found["canary_plan"]
+    for step in steps:
+        RampStep.model_validate(step)
+        Draft202012Validator(schema("ramp-step")).validate(step)
+    assert {step["agent_version"] for step in steps} == {found["configuration"]}
+    assert [(step["from_percent"], step["to_percent"]) for step in steps] == [(0, 5), (5, 25), (25, 100)]
+    assert len({step["request_id"] for step in steps}) == 3
+    assert "Canary plan" in page.read_text()
+    assert {step["suite"]["said"] for step in steps} == {found["comparison"]["said"]}
+    assert ran(path, "--smoke", "--baseline", main)["canary_plan"] is None, "a smoke set ramps nobody"
+    (folder / "prompt.md").write_text("bad\n")
+    assert ran(path, "--baseline", main, "--canary", plan, code=1)["canary_plan"] is None
+    assert not plan.exists(), "a plan of before is another run's"
+
+
+def test_a_plan_goes_to_a_folder_that_exists_or_nothing_is_asked(folder: Path) -> None:
+    assert "--canary" in refused(written(folder), "--canary", folder / "nowhere" / "plan.jsonl")

@@ -1,7 +1,6 @@
 """A run in two jobs: one runs the candidate's code and has no key, the other has the judges' and runs no such code.
-
-What the first says is the candidate's word: it can't pass for another configuration's or another case's answer.
-"""
+What the first says is the candidate's word: it can't pass for another configuration's or another case's answer. A file
+of answers keeps of a failure why it is one, and whether it may pass."""
 
 from __future__ import annotations
 
@@ -13,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from evalcore.gates.golden import Failed
+from evalcore.scoring.calls import Spend
 from rampgate.local.model.server import Running
+from rampgate.suite.generation import Generated
+from rampgate.suite.runs.answer_files import Head, read_answers, write_answers
 from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
@@ -176,3 +179,12 @@ def test_a_proposals_suite_is_no_link_to_a_file_elsewhere(folder: Path) -> None:
     said = refused(path, "--plan", "--proposed", theirs.parent)
     assert "proposed/suite.yaml: is no file of that folder" in said
     assert "not-to-be-told" not in said
+
+
+def test_a_failure_that_may_pass_may_still_pass_where_it_is_scored(tmp_path: Path) -> None:
+    head, path = Head(configuration="a" * 64), tmp_path / "answers.jsonl"
+    answers = [Failed("answers 503", may_pass=True), Failed("crashed"), {"output": "yes"}]
+    found = [Generated(f"c{number}", 1, answer) for number, answer in enumerate(answers)]
+    keys = {(one.case_id, 1): f"{number}" * 64 for number, one in enumerate(found)}
+    write_answers(path, head, keys, found, Spend())
+    assert [read_answers(path, head, keys)[place].answer for place in keys] == answers

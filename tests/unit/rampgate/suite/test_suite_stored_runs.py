@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
 from rampgate.suite.runs.base_folder import commit_here, suite_at
 from rampgate.suite.suite_files import read_suite
-from tests.unit.rampgate.suite.suite_commands import ran
+from tests.unit.rampgate.registry.git_folders import committed, git
+from tests.unit.rampgate.suite.suite_commands import document, failure, ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(30)]
@@ -25,25 +20,6 @@ def path(folder: Path) -> Path:
     return written(folder, CASES)
 
 
-def told(*arguments: object, code: int = 0) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["suite", *map(str, arguments), "--json"])
-    assert done.exit_code == code, (done.exception, done.output)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def refused(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["suite", *map(str, arguments)])
-    assert isinstance(done.exception, Failure), done.output
-    return str(done.exception)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    command = ["git", "-C", str(folder), *who, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def worse(folder: Path) -> None:
     (folder / "prompt.md").write_text("bad\n")
 
@@ -52,7 +28,7 @@ def test_a_candidate_alone_is_held_against_mains_last_run_that_passed(folder: Pa
     ran(path, "--label", "main")
     worse(folder)
     found = ran(path, code=1)
-    compared = told("compare", found["results"], "--suite", path, code=1)
+    compared = document("compare", found["results"], "--suite", path, codes=(1,))
     assert compared["headline"]["delta"] == -1.0
     assert compared == found["comparison"] | {"confirmation": compared["confirmation"]}
 
@@ -84,19 +60,19 @@ def test_runs_are_named_by_the_beginning_of_their_hash(folder: Path, path: Path)
     ran(path, "--label", "main")
     worse(folder)
     ran(path, "--label", "branch", code=1)
-    shown = told("report", "--suite", path)
+    shown = document("report", "--suite", path)
     assert [run["verdict"] for run in shown["runs"]] == ["pass", "fail"]
     assert [slice_["means"] for slice_ in shown["slices"] if slice_["slice"] is None] == [[1.0, 0.0]]
-    assert [run["label"] for run in told("report", "--suite", path, "--label", "branch")["runs"]] == ["branch"]
+    assert [run["label"] for run in document("report", "--suite", path, "--label", "branch")["runs"]] == ["branch"]
     first, second = (run["hash"] for run in shown["runs"])
-    assert told("compare", first[:8], second[:8], "--suite", path, code=1)["headline"]["delta"] == -1.0
-    assert told("compare", "main", "main", "--suite", path)["headline"]["delta"] == 0.0
+    assert document("compare", first[:8], second[:8], "--suite", path, codes=(1,))["headline"]["delta"] == -1.0
+    assert document("compare", "main", "main", "--suite", path)["headline"]["delta"] == 0.0
 
 
 def test_a_name_that_nothing_has_is_refused_and_the_last_runs_are_named(path: Path) -> None:
-    assert "its store has no run" in refused("compare", "main", "--suite", path)
+    assert "its store has no run" in failure("compare", "main", "--suite", path)
     ran(path, "--label", "main")
-    said = refused("compare", "nightly", "--suite", path)
+    said = failure("compare", "nightly", "--suite", path)
     assert "nightly: no file, no label of a run of desk that passed, and no run's hash" in said
     assert "(main, pass, " in said
 
@@ -104,37 +80,36 @@ def test_a_name_that_nothing_has_is_refused_and_the_last_runs_are_named(path: Pa
 def test_an_empty_name_is_no_runs_though_many_have_no_label(path: Path) -> None:
     ran(path)
     ran(path, "--label", "main")
-    assert "here the name is empty" in refused("compare", "", "main", "--suite", path)
+    assert "here the name is empty" in failure("compare", "", "main", "--suite", path)
 
 
 def test_a_run_that_did_not_pass_has_no_label_to_be_found_by(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
     ran(path, "--label", "branch", code=1)
-    assert "no label of a run of desk that passed" in refused("compare", "main", "branch", "--suite", path)
+    assert "no label of a run of desk that passed" in failure("compare", "main", "branch", "--suite", path)
 
 
 @pytest.mark.parametrize("label", ["main ", "3f9a1c", "a\nb", "x" * 101, "-main", "größe"])
 def test_a_label_by_which_no_run_could_be_named_is_refused(path: Path, label: str) -> None:
-    assert "--label" in refused("run", path, "--label", label)
+    assert "--label" in failure("run", path, "--label", label)
 
 
 def test_without_a_suite_both_files_are_named(path: Path) -> None:
     found = ran(path)
-    assert "name both files" in refused("compare", found["results"])
-    assert "name files of results" in refused("report")
+    assert "name both files" in failure("compare", found["results"])
+    assert "name files of results" in failure("report")
 
 
 def test_blame_takes_mains_last_run_and_its_commit(folder: Path, path: Path) -> None:
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\nasked.log\n")
-    for words in (("init", "--quiet", "--initial-branch=trunk"), ("add", "--all"), ("commit", "-qm", "trunk")):
-        git(folder, *words)
+    committed(folder, "trunk", branch="trunk")
     ran(path, "--label", "main")
     worse(folder)
     found = ran(path, code=1)
     assert found["baseline"]["commit"] == git(folder, "rev-parse", "HEAD").strip()
     assert found["comparison"]["confirmation"]["why_not"] is None
-    blame = told("blame", path)
+    blame = document("blame", path)
     assert (blame["found"], blame["guilty"]) == ("part", ["prompt"])
     assert blame["base"] == found["baseline"]["commit"]
 
@@ -144,13 +119,12 @@ def test_blame_names_nobody_for_more_than_it_may_cost(folder: Path) -> None:
     agent += 'def answer(case):\n    return {"output": P, "cost_usd": 0.5}\n'
     path = written(folder, CASES, agent=agent)
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet", "--initial-branch=trunk"), ("add", "--all"), ("commit", "-qm", "trunk")):
-        git(folder, *words)
+    committed(folder, "trunk", branch="trunk")
     ran(path, "--label", "main")
     worse(folder)
     ran(path, code=1)
-    assert "no part is named: " in refused("blame", path, "--max-cost", "1.5")
-    assert told("blame", path, "--max-cost", "100")["guilty"] == ["prompt"]
+    assert "no part is named: " in failure("blame", path, "--max-cost", "1.5")
+    assert document("blame", path, "--max-cost", "100")["guilty"] == ["prompt"]
 
 
 def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
@@ -161,9 +135,7 @@ def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
     folder.mkdir()
     (folder / "prompt.md").write_text("good")
     assert commit_here(folder) == "c0ffee", "git does not know it"
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "one")):
-        git(tmp_path, *words)
-    head = git(tmp_path, "rev-parse", "HEAD").strip()
+    head = committed(tmp_path)
     assert commit_here(folder) == head
     (folder / "results.jsonl").write_text("{}")
     assert commit_here(folder) == head, "what git does not keep changes nothing"
@@ -177,8 +149,7 @@ def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
 def test_a_suite_is_read_as_it_was_wherever_it_stands_in_its_repository(tmp_path: Path, below: str) -> None:
     path = written(tmp_path / below)
     was = read_suite(path).configuration
-    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "one")):
-        git(tmp_path, *words)
+    committed(tmp_path)
     (path.parent / "prompt.md").write_text("bad")
     assert read_suite(path).configuration != was
     assert suite_at(path, "HEAD", tmp_path / "then", read_suite).configuration == was

@@ -1,11 +1,14 @@
-"""An evaluation that somebody or a schedule asked for brings the response that live scores bring, once (PC5 §5.7)."""
+"""An evaluation that somebody or a schedule asked for brings the response that live scores bring, once (PC5 §5.7). An
+evaluation that is dated ahead, or by a time without a zone, brings no response; others around it do."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import math
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from structlog.testing import capture_logs
 
 from agents.keys import REGRESSION_LEASE, REGRESSION_STATE
 from evalcore.evaluations import lines_of
-from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, WatchLimits, look
+from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, Watched, WatchLimits, look
 from schemas.checks.evaluation import MOST_ANSWERS, EvaluatedJudge, Evaluation, Origin
 from schemas.dead_letters import Record
 from streams.alerts import regression_watch
@@ -303,3 +306,62 @@ async def test_a_record_that_no_evaluation_makes_brings_nothing_and_fills_no_mem
         assert await workers.take(Rec(json.dumps(made).encode())) == []
     assert [one["event"] for one in logs] == ["no_evaluation"]
     assert workers.done == []
+
+
+HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class Stamped(Rec):
+    """A record that its broker has stamped."""
+
+    timestamp_type: int = 1
+
+
+class Watch:
+    """Stands for what responds."""
+
+    def __init__(self) -> None:
+        self.evaluations: list[str] = []
+
+    async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
+        self.evaluations += [line.agent_version for line in lines]
+        return True
+
+
+def body(version: str, at: str) -> bytes:
+    judge = REGISTRY.judge("refusal")
+    said = EvaluatedJudge(judge_id=judge.id, judge_version=judge.version, scores=((judge.score_range[0], 1.0, 40),))
+    made = Evaluation(
+        event_id="e", origin=Origin.AD_HOC, agent_id="a", agent_version=version, judges=(said,), at=datetime.now(UTC)
+    )
+    return json.dumps(json.loads(made.model_dump_json()) | {"at": at}).encode()
+
+
+@pytest.mark.parametrize(
+    ("dated", "kind", "appended"),
+    [
+        ("ahead", Rec, 0),
+        ("no zone", Rec, 0),
+        ("beyond the calendar", Rec, 0),
+        ("ahead", Stamped, -HOUR),
+    ],
+    ids=["of a producer's time", "without a zone", "beyond the calendar", "read long after it was appended"],
+)
+async def test_an_evaluation_that_is_dated_ahead_is_passed_over_alone(
+    dated: str, kind: type[Rec], appended: int
+) -> None:
+    watch: Any = Watch()
+    clock = ManualClock()
+    came = clock.ms + appended
+    now = datetime.fromtimestamp(came / 1_000, UTC)
+    times = {"ahead": (now + timedelta(minutes=30)).isoformat(), "no zone": now.replace(tzinfo=None).isoformat()}
+    times["beyond the calendar"] = "0001-01-01T00:00:00+23:00"
+    ahead_too = came + HOUR if kind is Rec else came  # a producer dates its record as it likes
+    records = [
+        Rec(body("before", now.isoformat()), "rampgate.evaluations", timestamp=came),
+        kind(body("bad", times[dated]), "rampgate.evaluations", timestamp=ahead_too),
+        kind(body("after", (now + timedelta(seconds=50)).isoformat()), "rampgate.evaluations", timestamp=came),
+    ]
+    assert await EvaluationResponses(watch, lambda: REGISTRY, clock)(records) == []
+    assert watch.evaluations == ["before", "after"]

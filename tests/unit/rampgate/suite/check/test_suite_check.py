@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
-from tests.unit.rampgate.suite.suite_commands import ran
+from tests.unit.rampgate.suite.suite_commands import document, ended, failure, ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 AGENT = """
@@ -47,11 +43,7 @@ def seeded(folder: Path, seed: int) -> None:
 
 def checked(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
     """The document of a check that ends with this code."""
-    words = ["suite", "check", str(path), "--simulations", "40", *map(str, arguments)]
-    done = CliRunner().invoke(app, [*words, "--json"])
-    assert done.exit_code == code, (done.exception, done.output)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return document("check", path, "--simulations", 40, *arguments, codes=(code,))
 
 
 def anew(path: Path, seed: int) -> None:
@@ -59,7 +51,7 @@ def anew(path: Path, seed: int) -> None:
     seeded(path.parent, seed)
     answers = path.parent / f"answers-{seed}.jsonl"
     ran(path, "--generate", answers, "--store", path.parent / f"store-{seed}.db")
-    CliRunner().invoke(app, ["suite", "run", str(path), "--score", str(answers), "--json"])
+    ended("run", path, "--score", answers, "--json")
 
 
 def test_a_suites_own_runs_tell_its_rates(folder: Path) -> None:
@@ -90,7 +82,7 @@ def test_runs_with_the_same_answers_are_no_comparison_and_fresh_ones_are(folder:
     for seed in (2, 3):
         anew(path, seed)
     again = path.parent / "answers-3.jsonl"
-    CliRunner().invoke(app, ["suite", "run", str(path), "--score", str(again), "--json"])
+    ended("run", path, "--score", again, "--json")
     found = checked(path)
     assert (found["runs"]["looked_at"], found["runs"]["drawn_apart"]) == (5, 3)
     assert found["stored_no_ops"]["blocked_as_shipped"]["of"] >= 2
@@ -143,7 +135,7 @@ def test_reports_say_what_is_blocked_too_often(folder: Path, tmp_path: Path) -> 
         assert "guards nothing" in file.read_text()
     failed = re.findall(r'name="([^"]+)">\s*<failure', tests.read_text())
     assert failed == ["gate safety", "gate pull_request"]
-    shown = CliRunner().invoke(app, ["suite", "check", str(path), "--simulations", "40"])
+    shown = ended("check", path, "--simulations", 40)
     assert "fail for good" in shown.stdout
     assert "guards nothing" in shown.stdout
 
@@ -191,9 +183,7 @@ def test_without_a_run_it_says_what_to_run(folder: Path) -> None:
 
 
 def test_a_store_that_is_not_there_is_bad_input(folder: Path) -> None:
-    done = CliRunner().invoke(app, ["suite", "check", str(noisy(folder)), "--store", str(folder / "none.db")])
-    assert isinstance(done.exception, Failure)
-    assert "--store" in str(done.exception)
+    assert "--store" in failure("check", noisy(folder), "--store", folder / "none.db")
 
 
 @pytest.mark.parametrize(
@@ -208,9 +198,7 @@ def test_a_store_that_is_not_there_is_bad_input(folder: Path) -> None:
     ],
 )
 def test_an_option_of_an_earlier_release_is_refused_with_what_replaces_it(command: str, gone: str) -> None:
-    done = CliRunner().invoke(app, ["suite", command, "suite.yaml", gone, "x"])
-    assert isinstance(done.exception, Failure)
-    assert str(done.exception).startswith(f"{gone}: is no option any more; ")
+    assert failure(command, "suite.yaml", gone, "x").startswith(f"{gone}: is no option any more; ")
 
 
 def test_runs_without_the_seal_of_trusted_jobs_are_not_believed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@ change nothing are seldom blocked, and a planted drop is found as often as predi
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 from evalcore.drift.scale import Scale
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.power import Drawn, errors_of, slice_power
-from rampgate.cli import app
 from rampgate.suite.result_files import read_run
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
+from tests.unit.rampgate.suite.suite_commands import document
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 EACH = 40
@@ -72,11 +70,7 @@ class Desk:
         (self.folder / "prompt.md").write_text(prompt)
 
     def _ran(self, *arguments: str) -> dict[str, Any]:
-        done = CliRunner().invoke(app, ["suite", "run", str(self.path), *arguments, "--json"])
-        assert done.exit_code in (0, 1), (done.exception, done.output)
-        found: dict[str, Any] = json.loads(done.stdout)
-        assert done.exit_code == (found["verdict"] == "fail")
-        return found
+        return document("run", self.path, *arguments, codes=(0, 1))
 
 
 @pytest.fixture
@@ -87,8 +81,7 @@ def desk(tmp_path: Path, folder: Path) -> Desk:
     candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
     path = written(folder, cases, agent, candidate=candidate, samples=3)
     (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "begun")):
-        git(folder, *words)
+    committed(folder, "begun")
     return Desk(folder, path)
 
 

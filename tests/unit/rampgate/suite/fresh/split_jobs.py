@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.checks.suite_again import Side
-from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.registry.git_folders import committed, git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, two_slices
 from tests.unit.rampgate.suite.suite_commands import ran, refused
 from tests.unit.rampgate.suite.suite_folders import written
@@ -29,9 +29,7 @@ class SplitJobs:
         (folder / "prompt.md").write_text("old")
         (folder / "agent.py").write_text(agent(self.state, rule))
         (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
-            git(folder, *words)
-        self.main = git(folder, "rev-parse", "HEAD").strip()
+        self.main = committed(folder)
         ran(self.path, "--label", "main", *self.kept)
         shutil.copytree(folder, self.proposed, ignore=shutil.ignore_patterns(".rampgate", ".git"))
         (self.proposed / "prompt.md").write_text("new")
