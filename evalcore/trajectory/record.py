@@ -71,8 +71,8 @@ def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) ->
     if calls is not None and handoffs is None and "handoffs" not in unreadable:
         transfers = [agent for call in calls if (agent := next_agent(call["name"])) is not None]
         calls = [call for call in calls if next_agent(call["name"]) is None]
-        # Spans would have shown a handoff only if their SDK records one.
-        handoffs = transfers if transfers or "spans" not in answer else None
+        # Null is unknown, as of spans whose SDK may record no handoff.
+        handoffs = transfers if transfers or "handoffs" not in answer else None
     given = answer.get("usage")
     if given is not None and not isinstance(given, Mapping):
         unreadable["usage"] = f"usage: must be an object, got {type(given).__name__}"

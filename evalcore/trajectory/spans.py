@@ -145,9 +145,9 @@ def trace_of(spans: Sequence[Span]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value} | _called(models, tools)
 
 
-def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any]]:
+def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any] | None]:
     """What was called, and what was asked for in vain. No tool's span says nothing where the models do not say that
-    they asked for none."""
+    they asked for none; nor does no handoff's, which is null beside calls that are known."""
     answers = [(min(one.start for one in call), _whole(call, ANSWER)) for call in models]
     asked = [one for start, answer in answers for one in requests_in(answer, start)]
     executed = [_executed(call) for call in tools]
@@ -160,7 +160,8 @@ def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any
     )
     if not executed and any(one.turn < last for one in asked):
         known = False  # the model got on, so something may have been executed
-    return {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
+    said = {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
+    return {"handoffs": None, **said} if "tool_calls" in said else said
 
 
 def _returned(models: Sequence[Call], asked: Sequence[Requested]) -> list[Executed]:
