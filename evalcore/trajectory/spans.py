@@ -161,7 +161,8 @@ def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any
     if not executed and any(one.turn < last for one in asked):
         known = False  # the model got on, so something may have been executed
     said = {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
-    return {"handoffs": None, **said} if "tool_calls" in said else said
+    unsaid: dict[str, list[Any] | None] = {"handoffs": None} if "tool_calls" in said else {}
+    return unsaid | said
 
 
 def _returned(models: Sequence[Call], asked: Sequence[Requested]) -> list[Executed]:
