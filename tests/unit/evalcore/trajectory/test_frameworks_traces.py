@@ -278,6 +278,14 @@ def test_agents_names_compare_without_case_and_separators() -> None:
     assert not same_agent("billing", "billing_agent")
 
 
+def test_input_that_anthropic_counts_apart_is_input() -> None:
+    own = {"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": None, "output_tokens": 7}
+    assert trajectory_of({"usage": own}).usage == {"input_tokens": 93, "output_tokens": 7, "total_tokens": 100}
+    assert trajectory_of({"llm_calls": [{"model": "m", **own}] * 2}).usage == {
+        "input_tokens": 186, "output_tokens": 14, "total_tokens": 200
+    }  # fmt: skip
+
+
 def test_a_sum_is_what_all_calls_say_and_an_answers_own_usage_stands() -> None:
     both = [{"model": "m", "input_tokens": 1, "output_tokens": 2}, {"model": "m", "input_tokens": 3}]
     assert trajectory_of({"llm_calls": both}).usage == {"input_tokens": 4}
