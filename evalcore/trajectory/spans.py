@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from evalcore.nesting import DEEPEST
 from evalcore.trajectory.calls import Executed, Requested, calls_of, opened, requests_in, results_in
 from evalcore.trajectory.record import next_agent, number, plain_name, sums
 
@@ -270,7 +271,7 @@ def _nested(parts: Mapping[str, Any]) -> Any:
     """The value whose parts have such names as `0.tool_calls.1.name`."""
     made: dict[str, Any] = {}
     for name, value in parts.items():
-        *way, last = name.split(".")
+        *way, last = name.split(".", DEEPEST)
         inner = made
         for step in way:
             inner = inner.setdefault(step, {})
@@ -285,7 +286,7 @@ def _listed(made: Any) -> Any:
     if not isinstance(made, dict):
         return made
     if made and all(name.isdecimal() for name in made):
-        return [_listed(made[name]) for name in sorted(made, key=int)]
+        return [_listed(made[name]) for name in sorted(made, key=lambda name: (len(name), name))]
     return {name: _listed(value) for name, value in made.items()}
 
 
