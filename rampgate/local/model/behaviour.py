@@ -15,12 +15,10 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from rampgate.local.model.gullible import Gullible
 from rampgate.local.model.scripted import Script
-from rampgate.local.model.wire import refusal
 
 HEADER = "X-Stand-In-Behaviour"
 Wrong = Literal["off_scale", "prose", "wrong_type", "not_finite", "empty", "no_completion", "quoted"]
@@ -76,12 +74,3 @@ def spoiled(answer: dict[str, Any], wrong: Wrong, high: float) -> str:
     if wrong == "wrong_type":
         score = ["no", "score"]
     return json.dumps({**answer, "score": score})
-
-
-def told_to_fail(behaviour: Behaviour) -> web.Response:
-    status = behaviour.status or 500
-    code = "rate_limit_exceeded" if status == 429 else "told_to_fail"
-    response = refusal(status, "The stand-in was told to fail", code)
-    if behaviour.retry_after is not None:
-        response.headers["Retry-After"] = f"{behaviour.retry_after:g}"
-    return response

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from rampgate.local.model import judging, scripted
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
-from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled, told_to_fail
+from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
 from rampgate.local.model.gullible import obeyed
-from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal
+from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
 
 log = logging.getLogger(__name__)
 MAX_BODY = 16 * 1024 * 1024
@@ -112,7 +112,7 @@ class LocalModel:
                 request.transport.abort()
             return web.Response(status=500)
         if acts and wanted.status is not None:
-            return told_to_fail(wanted)
+            return told_to_fail(wanted.status, wanted.retry_after)
         if turn is not None:
             return web.json_response(scripted.chat(asked, model, *turn))
         if judging.asked_for_variants(form):

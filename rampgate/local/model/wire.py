@@ -17,6 +17,14 @@ def labelled(model: str) -> str:
     return f"{model} (stand-in)"
 
 
+def told_to_fail(status: int, retry_after: float | None) -> web.Response:
+    code = "rate_limit_exceeded" if status == 429 else "told_to_fail"
+    response = refusal(status, "The stand-in was told to fail", code)
+    if retry_after is not None:
+        response.headers["Retry-After"] = f"{retry_after:g}"
+    return response
+
+
 def refusal(status: int, message: str, code: str | None = None) -> web.Response:
     """An error in the shape of OpenAI's."""
     kind = "invalid_request_error" if status < 429 else "rate_limit_error" if status == 429 else "server_error"
