@@ -152,6 +152,7 @@ def spec_test(
         "results": [result_json(one) for one in outcomes],
         "agent": loaded.spec.agent,
         "spec": loaded.hash,
+        "results_file": str(out),
         "notes": [one.sentence for one in notes],
     }
     if base is not None or proposed is not None:
