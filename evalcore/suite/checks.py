@@ -136,7 +136,7 @@ def _named(schema: Any, names: Collection[str]) -> Iterator[tuple[str, str]]:
     inner = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
     for name, one in inner:
         if name in names and isinstance(one, str):
-            yield name, one
+            yield str(name), one
         yield from _named(one, names)
 
 

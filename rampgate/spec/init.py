@@ -130,8 +130,12 @@ def _converted(source: str, context: Context) -> Converted:
     if source.startswith(OPIK):
         from rampgate.suite.dataset_cases import dataset_cases
         from schemas.checks.suite import Cases, SuiteFile
+        from schemas.specs import SpecCandidate
 
-        named = SuiteFile.model_construct(cases=Cases(dataset=source.removeprefix(OPIK)), vertical=None)
+        cases = Cases(dataset=source.removeprefix(OPIK))
+        named = SuiteFile.model_construct(
+            suite="init", agent="init", candidate=SpecCandidate.model_construct(), cases=cases, score=""
+        )
         return of_items([row for _, row in dataset_cases(context.settings, named)])
     path = Path(source)
     if path.suffix in (".yaml", ".yml"):
@@ -219,7 +223,7 @@ def _dumped(data: Mapping[str, Any]) -> str:
 
     from evalcore.yaml.editing import as_text
 
-    class Dumper(yaml.SafeDumper):
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc] # PyYAML has no types
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
@@ -228,7 +232,7 @@ def _dumped(data: Mapping[str, Any]) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    return yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def _on_terminal() -> bool:

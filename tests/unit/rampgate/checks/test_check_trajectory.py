@@ -23,9 +23,7 @@ def line(name: Any, actual: list[str], reference: list[str]) -> dict[str, Any]:
     return {"case_id": name, "actual": actual, "reference": reference}
 
 
-def test_each_case_has_the_figures_of_the_contract(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_case_has_the_figures_of_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(tmp_path, monkeypatch)
     path = written(
         tmp_path,
@@ -34,7 +32,7 @@ def test_each_case_has_the_figures_of_the_contract(
         line("silent", [], ["search"]),
         line("busy", ["search"], []),
     )
-    code, told, _ = ran(capsys, monkeypatch, "check", "trajectory", str(path), "--json")
+    code, told, _ = ran("check", "trajectory", str(path), "--json")
     assert code == 0, "nothing is decided"
     rows = {one["case_id"]: [one[name] for name in FIELDS[1:]] for one in told["cases"]}
     assert [list(one)[:10] for one in told["cases"]] == [FIELDS] * 4
@@ -48,11 +46,11 @@ def test_each_case_has_the_figures_of_the_contract(
 
 
 def test_the_report_names_the_case_and_why_a_mode_does_not_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone(tmp_path, monkeypatch)
     path = written(tmp_path, line("router", ["search"], ["answer"]), line("alike", ["a"], ["a"]))
-    code, told, _ = ran(capsys, monkeypatch, "check", "trajectory", str(path))
+    code, told, _ = ran("check", "trajectory", str(path))
     assert code == 0
     assert "1 of 2 cases" in told["text"]
     for said in ("strict: call 1 must be answer, got search", "subset: not called: answer"):
@@ -74,10 +72,9 @@ def test_a_bad_file_is_refused_with_its_line_and_field(
     lines: list[Any],
     message: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     alone(tmp_path, monkeypatch)
-    code, _, error = ran(capsys, monkeypatch, "check", "trajectory", str(written(tmp_path, *lines)), "--json")
+    code, _, error = ran("check", "trajectory", str(written(tmp_path, *lines)), "--json")
     assert code == 2
     assert message in " ".join(error.split())
