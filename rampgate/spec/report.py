@@ -64,6 +64,12 @@ def reasons_of(result: QueryResult, place: PlaceOf) -> Iterator[Reason]:
                 yield _reason(result, labels[message.status], message.words, where, level, undecided=undecided)
 
 
+def reasons_json(result: QueryResult, place: PlaceOf) -> list[dict[str, Any]]:
+    """Returns what is wrong with a query as JSON, each with the place of its assertion."""
+    found = reasons_of(result, place)
+    return [{"level": one.level, "words": one.words, "file": one.file, "line": one.line} for one in found]
+
+
 def test_of(result: QueryResult) -> str:
     """Returns what JUnit calls the query."""
     return f"{result.id}: {one_line(result.query, SHORT)}"

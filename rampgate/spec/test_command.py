@@ -119,7 +119,7 @@ def spec_test(
     from rampgate.report.model import Reason
     from rampgate.spec.chosen import asking, baselines_of, chosen, less_asserted, loaded_spec, opened_spec
     from rampgate.spec.outcomes import exit_code, result_json, summary_of
-    from rampgate.spec.report import SHORT, one_line
+    from rampgate.spec.report import SHORT, one_line, reasons_json
     from rampgate.spec.run import SpecRun
     from rampgate.suite.run import Running
 
@@ -150,7 +150,7 @@ def spec_test(
     ]  # fmt: skip
     fields = {
         "summary": summary_of(outcomes),
-        "results": [result_json(one) for one in outcomes],
+        "results": [result_json(one) | {"reasons": reasons_json(one.result, place)} for one in outcomes],
         "agent": loaded.spec.agent,
         "spec": loaded.hash,
         "results_file": str(out),

@@ -50,4 +50,9 @@ def validate(
         {"query": query, "field": field_name(one)} for query, fields in (reading.off or {}).items() for one in fields
     ]
     head = {"agent": spec.agent if spec else None, "queries": len(spec.queries) if spec else None}
-    return Document({**found, **head, "off": off}, 0 if found["valid"] else 1)
+    golden = [
+        {"id": one.id, "query": one.query, "tags": one.tags, "line": reading.document.at(("queries", number))[0]}
+        for number, one in enumerate(spec.queries if spec else ())
+        if reading.document is not None
+    ]
+    return Document({**found, **head, "golden_queries": golden, "off": off}, 0 if found["valid"] else 1)
