@@ -222,10 +222,15 @@ def _document(spec: Path, arguments: list[str]) -> dict[str, Any]:
         document = json.loads(done["out"])
     except ValueError:
         document = None
-    if not isinstance(document, dict) or done["code"] not in (0, 1, 2):
+    if not isinstance(document, dict) or done["code"] not in (0, 1, 2) or _disagrees(document, done["code"]):
         said = done["err"].strip()[-LONGEST:] or "it says nothing"
         raise SpecError(f"`rampgate {shlex.join(arguments[:2])}` ended with exit code {done['code']}: {said}")
     return document
+
+
+def _disagrees(document: Mapping[str, Any], code: int) -> bool:
+    """Says whether all results are well and the program failed nevertheless."""
+    return code != 0 and "results" in document and all(one["status"] in ("pass", "warn") for one in document["results"])
 
 
 def _program(default: str) -> list[str]:
@@ -297,7 +302,7 @@ class SpecItem(pytest.Item):
         if self.result.hard_fail:
             pytest.fail(self.result.text, pytrace=False)
         for reason in self.result.reasons:
-            warnings.warn_explicit(str(reason), SpecWarning, reason.file, reason.line)
+            warnings.warn_explicit(reason.words, SpecWarning, reason.file, reason.line)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.query.line - 1, self.name
@@ -349,6 +354,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         specs = (one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Spec))
         spec = next(specs, None)
         if spec is not None and _session is not None and not _session.asked:
-            words = f"{spec.path} has {len(spec.queries)} queries, and this skipped test asked none: is one lost?"
+            words = f"{spec.path}: queries of the spec: {len(spec.queries)}; this skipped test asked none: is one lost?"
             warnings.warn_explicit(words, LostQuery, str(item.path), (item.location[1] or 0) + 1)
         raise

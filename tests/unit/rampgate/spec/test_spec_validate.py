@@ -46,6 +46,10 @@ def test_as_json_it_is_one_document(
     found = json.loads(out)
     assert (code, found["valid"], found["agent"], found["queries"]) == (0, True, "rag-agent", 2)
     assert [one["field"] for one in found["off"]] == ["cost"]
+    lines = written(tmp_path, text).read_text().splitlines()
+    assert len(found["golden_queries"]) == 2
+    for one in found["golden_queries"]:  # by them pytest has a test of each
+        assert one["query"] in lines[one["line"] - 1]
     assert [one["check"] for one in found["warnings"]] == ["asserts-nothing"]
 
 
