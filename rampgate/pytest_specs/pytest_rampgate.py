@@ -183,8 +183,8 @@ def _given(item: pytest.Item | None) -> Mapping[str, Any]:
 def _results(spec: Spec, ids: Sequence[str]) -> dict[str, Result]:
     """What a run of these queries found, by their ids."""
     some = [] if len(ids) == len(spec.queries) else [f"--query={one}" for one in ids]
-    document = _document(spec.path, ["spec", "test", "--config", str(spec.path), "--format", "json", *some])
     try:
+        document = _document(spec.path, ["spec", "test", "--config", str(spec.path), "--format", "json", *some])
         return {one["id"]: _read_result(one) for one in document["results"]}
     except (KeyError, TypeError) as error:
         raise SpecError(f"{spec.path}: `rampgate spec test` answered without {error}; update rampgate") from error
