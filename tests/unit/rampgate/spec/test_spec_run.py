@@ -39,6 +39,13 @@ def test_strict_makes_warnings_fail(rag: Path) -> None:
     assert told("test", "--strict", code=1)["summary"]["failed"] == 0
 
 
+def test_strict_takes_a_warning_about_the_spec_for_one(rag: Path) -> None:
+    (rag / "hello.py").write_text("def answer(case):\n    return 'Hello.'\n")
+    (rag / SPEC).write_text("version: 1\nagent: hello\ncandidate: {entry: hello:answer}\nqueries: [{query: Hello?}]\n")
+    told("test")
+    assert "asserts nothing" in ran("test", "--strict", code=1).stdout
+
+
 def test_the_fixed_agent_passes_every_layer(rag: Path) -> None:
     fix_prompt(rag)
     found = told("test", "--strict")
