@@ -64,9 +64,9 @@ class NoScore(ValueError):
     """It is not clear which score is meant, or no scale fits it. The text says what to do."""
 
 
-def versions_of(run: Run, score: str) -> set[str]:
-    """Returns the versions of what gave the score in a run, as far as it tells them."""
-    return {sample.versions[score] for case in run.values() for sample in case.samples if score in sample.versions}
+def versions_of(cases: Iterable[Case], score: str) -> set[str]:
+    """Returns the versions of what gave the score in these cases, as far as they tell them."""
+    return {sample.versions[score] for case in cases for sample in case.samples if score in sample.versions}
 
 
 def failed_throughout(run: Run) -> bool:

@@ -117,7 +117,9 @@ def baselines_of(loaded: LoadedSpec) -> Baselines:
 def chosen(spec: AgentSpec, queries: Sequence[str], tags: Sequence[str]) -> list[GoldenQuery]:
     """Returns the queries with one of the tags, and of these the ones named by id or text; all without both. Raises
     Failure where there is none, or one of the tags and names is no query's: what is not asked must not pass."""
-    tags = [tag.strip() for told in tags for tag in told.split(",") if tag.strip()]
+    named, tags = tags, [tag.strip() for told in tags for tag in told.split(",") if tag.strip()]
+    if named and not tags:
+        raise Failure("--tags: names no tag; leave it out to select all queries")
     known = {tag for one in spec.queries for tag in one.tags}
     for tag in tags:
         if tag not in known:

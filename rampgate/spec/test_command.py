@@ -141,7 +141,8 @@ def spec_test(
         sys.stderr.write(f"{failure}; the run is not kept, and `spec save` can't read it\n")
     place = placing(loaded.places, loaded.path)
     looser = placing(theirs.places, theirs.path)
-    notes = [reason_of(vars(one)) for one in loaded.warnings]
+    found = (reason_of(vars(one)) for one in loaded.warnings)
+    notes = [replace(one, file=from_root(Path(one.file))) for one in found]
     notes += [
         Reason("warning", f"{one.told()['field']}: {one.words}".removeprefix(": "), "",
                f"[LOOSENED] {one_line(one.query, SHORT)}", *looser(one.id, one.field))
@@ -152,6 +153,8 @@ def spec_test(
         "results": [result_json(one) for one in outcomes],
         "agent": loaded.spec.agent,
         "spec": loaded.hash,
+        "results_file": str(out),
+        "notes": [one.sentence for one in notes],
     }
     if base is not None or proposed is not None:
         fields["loosened"] = [one.told() for one in less]

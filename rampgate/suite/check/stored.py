@@ -82,7 +82,7 @@ async def fresh_runs(store: StoredRuns, runs: Sequence[StoredRun], score: str) -
         if one.configuration != reference.configuration or one is reference or one.kept != 0 or one.asked == 0:
             continue
         run = await _results(store, one)
-        if run is None or versions_of(run, score) != versions_of(first, score):
+        if run is None or versions_of(run.values(), score) != versions_of(first.values(), score):
             continue
         if not any(one.results == other.results or _same(run, known) for other, known in found):
             found.append((one, run))

@@ -181,3 +181,27 @@ def test_the_deterministic_agent_calls_no_model() -> None:
         found = module.answer({"input": one["query"]})
         assert found["llm_calls"] == []
         assert found["usage"]["cost_usd"] == 0.0
+
+
+def test_the_recorded_baselines_have_the_storys_figures() -> None:
+    """Each follows from a formula: calls, loops, tokens, dollars; latency is measured, 8,200 and 1,100 ms ± 5 %."""
+    found = {}
+    for version in ("v1-broken", "v2-fixed"):
+        told = json.loads((DEMOS / "rag" / "baselines" / f"{version}.json").read_text())
+        trace = told["queries"]["weather"]["trace"]
+        names = tools(trace)
+        found[version] = (len(names), loops(names), len(trace["llm_calls"]), trace["usage"]["total_tokens"])
+        found[version] += (f"{trace['usage']['cost_usd']:.4f}",)
+        turns = len(trace["llm_calls"]) - 1
+        assert trace["latency_ms"] == pytest.approx(turns * (560 + 150) + 1_100, rel=0.05)
+        assert told["metadata"]["precheck_passed"] is True
+    assert found == {"v1-broken": (11, 3, 11, 4200, "0.0080"), "v2-fixed": (0, 0, 1, 180, "0.0001")}
+
+
+def test_the_playbook_names_commands_that_there_are() -> None:
+    from rampgate.cli import COMMANDS
+
+    text = (DEMOS / "rag" / "PLAYBOOK.md").read_text()
+    named = set(re.findall(r"rampgate ((?:spec|suite) [a-z-]+)", text))
+    assert {"spec validate", "spec test", "spec save", "spec diff", "spec export-metrics"} <= named <= {*COMMANDS}
+    assert RULE in text

@@ -174,6 +174,7 @@ def test_a_report_goes_to_files_too(dev: Path) -> None:
 
 def test_no_selected_query_is_no_pass(dev: Path) -> None:
     assert "no query has it; those there are: edge-case" in refused("test", "--tags", "smok")
+    assert "names no tag" in refused("test", "--tags", " ,")
     assert "no query of the spec has this id or text" in refused("test", "--query", "nothing")
     assert "no query is selected" in refused("test", "--query", "eval", "--tags", "outline")
 
@@ -219,3 +220,13 @@ def test_a_judge_that_fails_is_infra(rag: Path, model: Running, status: int, mon
     finally:
         model.model.tell(None)
     assert found["summary"]["infra"] == 1
+
+
+def test_what_is_odd_in_a_spec_is_told_with_its_run(rag: Path) -> None:
+    """A threshold that no score misses can't fail: `spec validate` warns of it, and so does a run, at its line."""
+    fix_prompt(rag)
+    change(rag, "          threshold: 0.7", "          threshold: 0.1")
+    done = ran("test", "--query", "install", "--format", "github")
+    line = line_of(rag, "threshold: 0.1")
+    assert f"::warning file={SPEC},line={line}," in done.stderr
+    assert any(f"{SPEC}:{line}:" in note for note in told("test", "--query", "install")["notes"])

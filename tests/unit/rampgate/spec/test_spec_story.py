@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from rampgate.cli import app
 from tests.unit.rampgate.spec.spec_commands import SPEC, change, fix_prompt, ran, refused, told
 
 
@@ -145,3 +147,18 @@ def test_metrics_are_those_of_the_run_that_was_seen(dev: Path) -> None:
     assert ran("export-metrics").stdout == shown
     ran("export-metrics", "--metrics-file", "specs.prom")
     assert (dev / "specs.prom").read_text() == shown
+
+
+def test_two_runs_of_a_spec_are_compared_as_suites_are(dev: Path) -> None:
+    """`suite compare` takes the results that `spec test` left, by the score `correctness`."""
+    first = told("test")["results_file"]
+    change(dev, '"No findings."', '"Fine."', "agent.py")
+    second = told("test", code=1)["results_file"]
+    assert first != second
+    done = CliRunner().invoke(app, ["suite", "compare", first, second, "--score", "correctness", "--json"])
+    assert done.exit_code in (0, 1), done.output
+    found = json.loads(done.stdout)
+    assert found["headline"]["baseline"] == 1.0
+    assert found["headline"]["candidate"] == pytest.approx(6 / 7)
+    shown = CliRunner().invoke(app, ["suite", "report", "--suite", SPEC, "--json"])
+    assert [one["verdict"] for one in json.loads(shown.stdout)["runs"]] == ["pass", "fail"]
