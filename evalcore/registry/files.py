@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -61,6 +62,9 @@ COMPONENTS: Final = "../prompts/components"
 VERTICALS: Final = "../specs/verticals"
 SPECS: Final = "agent-specs"
 OF_SPEC: Final = "spec:"
+SPEC_KIND: Final = "evalcore.specs.live"
+"""The module that reads specs of rules and says how they evaluate. It builds on judges, which build on this folder: the
+first rule that has a spec looks it up by its name."""
 """What a rule's model begins with that is a spec."""
 CLAUSE: Final = "PC5 FR-9"
 TOP: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
@@ -300,16 +304,6 @@ class _Assembling:
                     self.partial[kind, judge] = self.found.pop((kind, judge))
 
     def spec_of(self, parsed: Parsed[RuleFile]) -> RuleSpec | None:
-        import evalcore.specs.live  # noqa: F401  (which says how such a rule evaluates)
-        from evalcore.specs.merging import CantInclude
-        from evalcore.specs.reading import read_spec, spec_hash
-
-        def fetch(file: str, target: str) -> tuple[str, bytes]:
-            included = PurePosixPath(os.path.normpath(PurePosixPath(file).parent / target)).as_posix()
-            if not included.startswith(f"{SPECS}/") or included not in self.tree.files:
-                raise CantInclude(f"there is no file {included} in the registry", f"put it into {SPECS}/")
-            return included, self.tree.files[included]
-
         rule, named = parsed.model, parsed.model.model.removeprefix(OF_SPEC)
         name = f"{SPECS}/{named}"
         if name not in self.tree.files:
@@ -320,9 +314,9 @@ class _Assembling:
             message = f"must be BOOLEAN for a spec, got {rule.score_type}: it holds, or it does not"
             self.findings.append(finding("spec-score", CLAUSE, parsed, ("score_type",), message, "write BOOLEAN"))
             return None
-        reading = read_spec(name, self.tree.files[name], fetch)
-        self.findings += [replace(one, file=self.tree.shown(one.file)) for one in reading.findings]
-        return None if reading.spec is None else RuleSpec(reading.spec, spec_hash(reading.spec))
+        findings, spec, hashed = import_module(SPEC_KIND).spec_in(self.tree.files, name)
+        self.findings += [replace(one, file=self.tree.shown(one.file)) for one in findings]
+        return None if spec is None else RuleSpec(spec, hashed)
 
     def read(self, kind: str, key: str, model: type[BaseModel], name: str) -> None:
         shown = self.tree.shown(name)

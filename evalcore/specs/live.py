@@ -6,9 +6,11 @@ without a model decide. A trace that no query's matcher picks is not applicable;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os.path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from evalcore.gates.golden import category_of
@@ -17,9 +19,12 @@ from evalcore.judges.bindings import layout_of, resolve
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
 from evalcore.registry.judge import Judge
 from evalcore.specs.layers import judged
+from evalcore.specs.merging import CantInclude
+from evalcore.specs.reading import read_spec, spec_hash
 from evalcore.specs.results import QueryResult, Status
 from evalcore.trajectory.record import Trajectory, trajectory_of
-from schemas.specs import GoldenQuery, Matcher
+from evalcore.yaml.findings import Finding
+from schemas.specs import AgentSpec, GoldenQuery, Matcher
 
 SCHEME: Final = "spec"
 FOLDER: Final = "agent-specs"
@@ -44,6 +49,20 @@ class SpecKind:
 
     def read(self, reply: str, judge: Judge) -> Evaluation:
         raise NoScore("no model is asked")
+
+
+def spec_in(files: Mapping[str, bytes], name: str) -> tuple[Sequence[Finding], AgentSpec | None, str]:
+    """Returns what is wrong with a spec of the registry's `files`, the spec, and the hash of all that it says. What it
+    includes lies in FOLDER, too."""
+
+    def fetch(file: str, target: str) -> tuple[str, bytes]:
+        included = PurePosixPath(os.path.normpath(PurePosixPath(file).parent / target)).as_posix()
+        if not included.startswith(f"{FOLDER}/") or included not in files:
+            raise CantInclude(f"there is no file {included} in the registry", f"put it into {FOLDER}/")
+        return included, files[included]
+
+    reading = read_spec(name, files[name], fetch)
+    return reading.findings, reading.spec, "" if reading.spec is None else spec_hash(reading.spec)
 
 
 def picks(matcher: Matcher, trace: Mapping[str, Any]) -> bool:
