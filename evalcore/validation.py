@@ -14,7 +14,8 @@ from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.sources import at_source
 from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
-from evalcore.registry.files import AGREEMENT, BASE, COMPONENTS, MANIFEST, TOP, RegistryFiles, Tree, assemble
+from evalcore.registry.files import AGREEMENT, BASE, COMPONENTS, MANIFEST, TOP, RegistryFiles, Tree
+from evalcore.rule_specs import assembled
 from evalcore.yaml.findings import Finding, ValidationResult
 from evalcore.yaml.loader import Parsed, read_yaml
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
@@ -75,7 +76,7 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
 
 def checked(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns the files of a tree, and all that is wrong with it."""
-    files, findings = assemble(tree, today)
+    files, findings = assembled(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
     files = replace(files, components=_ids(tree, found))
     findings += [*wrong, *_without_manifest(tree), *lint(files), *_in_partial(files)]
@@ -93,7 +94,7 @@ def _of(
 ) -> ValidationResult:
     """Returns the findings of one file of a tree, under the path that the caller gave. `alone`: nothing around the file
     is known. `serves`: it is the registry's manifest, so its sources are compared too."""
-    files, findings = assemble(tree, today or disk.today())
+    files, findings = assembled(tree, today or disk.today())
     if alone:
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from evalcore.gates.golden import OF_ANSWERS, CandidateAnswer, Failed, answered, field_of, firing_on
+from evalcore.gates.golden import OF_ANSWERS, CandidateAnswer, answered, field_of, firing_on
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import Item
+from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.sampling import POOL, share
 from schemas.judges import Milestone
 from schemas.manifests import Dataset, GateDefaults

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from evalcore.registry.registry import Registry, UnknownCategory
-from evalcore.scoring.items import Item, dataset_item, identity, served
+from evalcore.scoring.items import Failed, Item, category_of, dataset_item, identity, served
 from schemas.counting import counted
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
@@ -27,15 +27,6 @@ OF_ANSWERS: Final = (
 are dropped. A stored trace has them, and judges may read them."""
 TRACEPARENT: Final = "traceparent"
 UNANSWERED: Final = "the candidate gave no output for it"
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The reason why the candidate has no answer to an item. `may_pass`: the next try may have one, as after a timeout,
-    429 or 5xx."""
-
-    why: str
-    may_pass: bool = False
 
 
 CandidateAnswer = Mapping[str, Any] | Failed
@@ -94,13 +85,6 @@ class GoldenSet:
     @property
     def categories(self) -> Counter[str]:
         return Counter(category_of(item) for item in self.items)
-
-
-def category_of(item: Mapping[str, Any]) -> str:
-    """Returns `metadata.category`, or `category` where the dataset has no metadata; "" where there is none."""
-    metadata = item.get("metadata")
-    category = metadata.get("category") if isinstance(metadata, Mapping) else item.get("category")
-    return category if isinstance(category, str) else ""
 
 
 def mismatches(golden: GoldenSet, registry: Registry, vertical: str | None = None) -> Iterator[str]:

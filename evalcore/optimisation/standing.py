@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from evalcore.gates.golden import category_of, judges_of
+from evalcore.gates.golden import judges_of
 from evalcore.gates.limits import aggregate
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Unscored, collect
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import category_of, identity
 from schemas.judges import Milestone, ScoreType
 
 FEWEST = 5

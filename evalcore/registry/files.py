@@ -26,7 +26,6 @@ from schemas.judges import (
     Noise,
     NoiseFile,
     RuleFile,
-    ScoreType,
     Thresholds,
     VerticalRuleFile,
     judge_id,
@@ -146,7 +145,7 @@ class RegistryFiles:
     components: frozenset[str] | None = None
     """The ids of the prompt components, in the one spelling of judges' ids; None where nobody looked for them."""
     specs: Mapping[str, RuleSpec] = field(default_factory=dict)
-    """By judge, the spec that its rule names."""
+    """By judge, the spec that its rule names (`evalcore.rule_specs.with_specs`)."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """The readable fields of files in `unread`. They decide nothing; they only give more findings."""
@@ -227,7 +226,6 @@ def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
-    assembling.take_specs()
     return assembling.files(today), sorted(set(assembling.findings))
 
 
@@ -241,7 +239,6 @@ class _Assembling:
     partial: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     unread: set[tuple[str, str]] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    specs: dict[str, RuleSpec] = field(default_factory=dict)
 
     def files(self, today: date) -> RegistryFiles:
         top: dict[str, Any] = {kind: self.found.get((kind, "")) for kind, _ in TOP.values()}
@@ -256,7 +253,6 @@ class _Assembling:
             rounds=self.tree.rounds,
             verticals=frozenset(registrations),
             registrations=registrations,
-            specs=self.specs,
             unread=frozenset(self.unread),
             partial=self.partial,
         )
@@ -287,42 +283,6 @@ class _Assembling:
 
     def of(self, kind: str) -> dict[str, Parsed[Any]]:
         return {key: parsed for (found, key), parsed in self.found.items() if found == kind}
-
-    def take_specs(self) -> None:
-        """Read the specs that rules name; a rule without its spec is unread."""
-        for (kind, judge), parsed in list(self.found.items()):
-            if kind == "rule" and parsed.model.model.startswith(OF_SPEC):
-                found = self.spec_of(parsed)
-                if found is not None:
-                    self.specs[judge] = found
-                else:
-                    self.unread.add((kind, judge))
-                    self.partial[kind, judge] = self.found.pop((kind, judge))
-
-    def spec_of(self, parsed: Parsed[RuleFile]) -> RuleSpec | None:
-        import evalcore.specs.live  # noqa: F401  (which says how such a rule evaluates)
-        from evalcore.specs.merging import CantInclude
-        from evalcore.specs.reading import read_spec, spec_hash
-
-        def fetch(file: str, target: str) -> tuple[str, bytes]:
-            included = PurePosixPath(os.path.normpath(PurePosixPath(file).parent / target)).as_posix()
-            if not included.startswith(f"{SPECS}/") or included not in self.tree.files:
-                raise CantInclude(f"there is no file {included} in the registry", f"put it into {SPECS}/")
-            return included, self.tree.files[included]
-
-        rule, named = parsed.model, parsed.model.model.removeprefix(OF_SPEC)
-        name = f"{SPECS}/{named}"
-        if name not in self.tree.files:
-            message = f"must name a file in {SPECS}/, got {named!r}: there is none"
-            self.findings.append(finding("no-spec", CLAUSE, parsed, ("model",), message, f"write {SPECS}/{named}"))
-            return None
-        if rule.score_type is not ScoreType.BOOLEAN:
-            message = f"must be BOOLEAN for a spec, got {rule.score_type}: it holds, or it does not"
-            self.findings.append(finding("spec-score", CLAUSE, parsed, ("score_type",), message, "write BOOLEAN"))
-            return None
-        reading = read_spec(name, self.tree.files[name], fetch)
-        self.findings += [replace(one, file=self.tree.shown(one.file)) for one in reading.findings]
-        return None if reading.spec is None else RuleSpec(reading.spec, spec_hash(reading.spec))
 
     def read(self, kind: str, key: str, model: type[BaseModel], name: str) -> None:
         shown = self.tree.shown(name)

@@ -23,6 +23,22 @@ REFERENCES: Final = ("expected_output", "reference")
 
 
 @dataclass(frozen=True)
+class Failed:
+    """The reason why the candidate has no answer to an item. `may_pass`: the next try may have one, as after a timeout,
+    429 or 5xx."""
+
+    why: str
+    may_pass: bool = False
+
+
+def category_of(item: Mapping[str, Any]) -> str:
+    """Returns `metadata.category`, or `category` where the dataset has no metadata; "" where there is none."""
+    metadata = item.get("metadata")
+    category = metadata.get("category") if isinstance(metadata, Mapping) else item.get("category")
+    return category if isinstance(category, str) else ""
+
+
+@dataclass(frozen=True)
 class Item:
     """One trace, or one item of a dataset.
 

@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from evalcore.gates.golden import Failed
 from evalcore.judges.bindings import as_text
 from evalcore.registry.judge import Judge, digest
-from evalcore.scoring.items import NO_ANSWER
+from evalcore.scoring.items import NO_ANSWER, Failed
 from evalcore.specs import cost, path
 from evalcore.specs.correctness import assertions
 from evalcore.specs.cost import judge_cost

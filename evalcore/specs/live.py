@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from evalcore.gates.golden import category_of
 from evalcore.judges import kinds
 from evalcore.judges.bindings import layout_of, resolve
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
 from evalcore.registry.judge import Judge
+from evalcore.scoring.items import category_of
 from evalcore.specs.layers import judged
 from evalcore.specs.results import QueryResult, Status
 from evalcore.trajectory.record import Trajectory, trajectory_of

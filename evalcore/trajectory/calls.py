@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from evalcore.nesting import DEEPEST
+from evalcore.nesting import DEEPEST, too_deep
 from evalcore.trajectory.record import next_agent, plain_name
 
 BLOCKS: Final = frozenset({"function_call", "tool_use", "tool_call"})
@@ -126,13 +126,15 @@ def results_in(prompt: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 
 def opened(value: Any) -> Any:
-    """Returns what a text of JSON holds: structured values come so where an API or an exporter knows no other."""
+    """Returns what a text of JSON holds: structured values come so where an API or an exporter knows no other. What is
+    nested too deep to be written again stays a text."""
     if not isinstance(value, str) or value[:1] not in "[{":
         return value
     try:
-        return orjson.loads(value)
+        found = orjson.loads(value)
     except orjson.JSONDecodeError:
         return value
+    return value if value.count("[") + value.count("{") > DEEPEST and too_deep(found) else found
 
 
 def _request(call: Any, turn: float) -> Requested | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-
-import orjson
 
 from evalcore.nesting import too_deep
 from evalcore.registry.patterns import refusal, searched
@@ -175,7 +174,7 @@ def _equal(one: Any, other: Any) -> bool:
 @lru_cache(maxsize=256)
 def _checker(schema: str) -> Checker:
     """Raises ValueError for a schema that can't be used."""
-    return Checker(Check(field="arguments", json_schema="arguments"), orjson.loads(schema))
+    return Checker(Check(field="arguments", json_schema="arguments"), json.loads(schema))
 
 
 def _tools(wanted: ExpectedCall | Alternatives) -> set[str]:
@@ -191,4 +190,4 @@ def _shown(call: Mapping[str, Any]) -> str:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS).decode()
+    return json.dumps(value, default=str, ensure_ascii=False)

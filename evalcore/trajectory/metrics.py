@@ -76,11 +76,18 @@ def repeated_calls(calls: Iterable[Mapping[str, Any]]) -> int | None:
     for call in calls:
         if "arguments" not in call:
             return None
-        one = call["name"], orjson.dumps(call["arguments"], default=str, option=orjson.OPT_SORT_KEYS)
+        one = call["name"], _written(call["arguments"])
         repeats += one in made
         if call.get("error") is None:
             made.add(one)
     return repeats
+
+
+def _written(arguments: Any) -> bytes | str:
+    try:
+        return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # such as a number of more than 64 bits
+        return repr(arguments)
 
 
 def _share(of: set[str], found: set[str]) -> float:

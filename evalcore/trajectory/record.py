@@ -10,6 +10,8 @@ from typing import Any, Final
 
 NUMBERS: Final = ("input_tokens", "output_tokens", "cost_usd")
 """What a model's call uses."""
+CACHED: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Input tokens that Anthropic's own count leaves out of `input_tokens`; those of others are part of it."""
 TRANSFER: Final = re.compile(r"(?:transfer|hand_?off)[_ ](?:back[_ ])?to[_ ](.+)", re.IGNORECASE)
 """The name of a tool, or of a step, by which another agent takes over."""
 
@@ -71,8 +73,8 @@ def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) ->
     if calls is not None and handoffs is None and "handoffs" not in unreadable:
         transfers = [agent for call in calls if (agent := next_agent(call["name"])) is not None]
         calls = [call for call in calls if next_agent(call["name"]) is None]
-        # Spans would have shown a handoff only if their SDK records one.
-        handoffs = transfers if transfers or "spans" not in answer else None
+        # Null is unknown, as of spans whose SDK may record no handoff.
+        handoffs = transfers if transfers or "handoffs" not in answer else None
     given = answer.get("usage")
     if given is not None and not isinstance(given, Mapping):
         unreadable["usage"] = f"usage: must be an object, got {type(given).__name__}"
@@ -115,7 +117,7 @@ def number(value: Any) -> float | None:
 def sums(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Returns what models used in all, each number only where all calls say it: a part's sum would be taken for the
     whole."""
-    found = {name: [number(call.get(name)) for call in calls] for name in NUMBERS}
+    found = {name: [_used(call, name) for call in calls] for name in NUMBERS}
     added = {name: sum(one for one in values if one is not None) for name, values in found.items()}
     usage = {name: added[name] for name, values in found.items() if values and None not in values}
     if {"input_tokens", "output_tokens"} <= usage.keys():
@@ -124,13 +126,19 @@ def sums(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _usage(given: Mapping[str, Any], models: Sequence[Mapping[str, Any]], cost: Any) -> dict[str, float]:
-    stated = {name: number(given.get(name)) for name in (*NUMBERS, "total_tokens")}
+    stated = {name: _used(given, name) for name in (*NUMBERS, "total_tokens")}
     if number(cost) is not None:
         stated["cost_usd"] = number(cost)
     usage = sums(models) | {name: value for name, value in stated.items() if value is not None}
     if stated["total_tokens"] is None and {"input_tokens", "output_tokens"} <= usage.keys():
         usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
     return usage
+
+
+def _used(said: Mapping[str, Any], name: str) -> float | None:
+    value = number(said.get(name))
+    cached = [number(said.get(one)) or 0 for one in CACHED] if name == "input_tokens" else []
+    return None if value is None else value + sum(cached)
 
 
 def _not_listed(value: Any, *, text: bool, named: bool) -> str:

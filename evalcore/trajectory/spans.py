@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from evalcore.nesting import DEEPEST
 from evalcore.trajectory.calls import Executed, Requested, calls_of, opened, requests_in, results_in
 from evalcore.trajectory.record import next_agent, number, plain_name, sums
 
@@ -145,9 +146,9 @@ def trace_of(spans: Sequence[Span]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value} | _called(models, tools)
 
 
-def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any]]:
+def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any] | None]:
     """What was called, and what was asked for in vain. No tool's span says nothing where the models do not say that
-    they asked for none."""
+    they asked for none; nor does no handoff's, which is null beside calls that are known."""
     answers = [(min(one.start for one in call), _whole(call, ANSWER)) for call in models]
     asked = [one for start, answer in answers for one in requests_in(answer, start)]
     executed = [_executed(call) for call in tools]
@@ -160,7 +161,9 @@ def _called(models: Sequence[Call], tools: Sequence[Call]) -> dict[str, list[Any
     )
     if not executed and any(one.turn < last for one in asked):
         known = False  # the model got on, so something may have been executed
-    return {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
+    said = {name: value for name, value in found.items() if value or (known and name != "requested_calls")}
+    unsaid: dict[str, list[Any] | None] = {"handoffs": None} if "tool_calls" in said else {}
+    return unsaid | said
 
 
 def _returned(models: Sequence[Call], asked: Sequence[Requested]) -> list[Executed]:
@@ -268,7 +271,7 @@ def _nested(parts: Mapping[str, Any]) -> Any:
     """The value whose parts have such names as `0.tool_calls.1.name`."""
     made: dict[str, Any] = {}
     for name, value in parts.items():
-        *way, last = name.split(".")
+        *way, last = name.split(".", DEEPEST)
         inner = made
         for step in way:
             inner = inner.setdefault(step, {})
@@ -283,7 +286,7 @@ def _listed(made: Any) -> Any:
     if not isinstance(made, dict):
         return made
     if made and all(name.isdecimal() for name in made):
-        return [_listed(made[name]) for name in sorted(made, key=int)]
+        return [_listed(made[name]) for name in sorted(made, key=lambda name: (len(name), name))]
     return {name: _listed(value) for name, value in made.items()}
 
 

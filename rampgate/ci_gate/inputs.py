@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import Failed, identity
 from rampgate.input_files import BadFile, fault, lines, twice, wrong
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals

@@ -14,13 +14,13 @@ from typing import Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.evaluate import ScoredGate, score_gate
 from evalcore.gates.gate import Gate, prepare
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, Pending, golden_sample, mismatches
+from evalcore.gates.golden import CandidateAnswer, GoldenSet, Pending, golden_sample, mismatches
 from evalcore.gates.limits import Past
 from evalcore.gates.skips import Skips
 from evalcore.gates.verdict import clean_pass
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import Failed, identity
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
 from rampgate.command import Document

@@ -329,8 +329,8 @@ def score_lines(outcome: GateRun) -> Iterator[bytes]:
     """Yield each judge's score of each item as a line of scores (contracts §5), a dimension's as `judge.dimension`."""
     import orjson
 
-    from evalcore.gates.golden import category_of
     from evalcore.scoring.answers import written
+    from evalcore.scoring.items import category_of
 
     for (judge, item), found in zip(outcome.scored.assignments, outcome.scored.judgements, strict=True):
         about = {"judge_version": judge.version, "category": category_of(item.source)}

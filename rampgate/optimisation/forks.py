@@ -10,13 +10,13 @@ from typing import Any
 
 from evalcore.gates.evaluate import score_gate
 from evalcore.gates.gate import prepare
-from evalcore.gates.golden import Candidate, CandidateAnswer, Failed, GoldenSet, Pending, golden_sample
+from evalcore.gates.golden import Candidate, CandidateAnswer, GoldenSet, Pending, golden_sample
 from evalcore.optimisation.definition import AgentDefinition
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer
 from evalcore.scoring.calls import Spend
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import Failed, identity
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
 from rampgate.settings import Settings

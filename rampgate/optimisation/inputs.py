@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
-from evalcore.gates.golden import CandidateAnswer, Failed, category_of
+from evalcore.gates.golden import CandidateAnswer
 from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.optimisation.definition import AgentDefinition, BadDefinition, read_definition
 from evalcore.registry.registry import Judge, Registry, UnknownJudge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import Failed, category_of, identity
 from rampgate.input_files import BadFile, content, read, twice, wrong
 from schemas.judges import ScoreType
 

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, category_of
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.optimisation.copying import Items, texts_of
 from evalcore.optimisation.definition import AgentDefinition, prompt_hash
 from evalcore.optimisation.measuring import Measured, Outcome, adjusted, decided, held_again, measured
@@ -22,6 +22,7 @@ from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.calls import Failure as CallFailure
+from evalcore.scoring.items import Failed, category_of
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
 from rampgate.optimisation.forks import Forks, TakesNoPrompt

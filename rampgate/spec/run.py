@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from evalcore.gates.golden import Failed
+from evalcore.scoring.items import Failed
 from evalcore.specs.layers import judged
 from evalcore.specs.rubric import answers_of
 from evalcore.trajectory.record import Trajectory, trajectory_of

@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer, Failed
+from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer
 from evalcore.nesting import TOO_DEEP, too_deep
-from evalcore.scoring.items import NO_ANSWER, says_nothing
+from evalcore.scoring.items import NO_ANSWER, Failed, says_nothing
 from evalcore.trajectory.reading import in_one_form
 
 LARGEST_ANSWER: Final = 4 << 20

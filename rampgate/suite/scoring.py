@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from evalcore.gates.golden import Failed, with_output
+from evalcore.gates.golden import with_output
 from evalcore.judges.kinds import needs_model
 from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
@@ -16,7 +16,7 @@ from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
-from evalcore.scoring.items import Item
+from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.checks import AnswerCheck, Checked, Total
 from rampgate.suite.generation import Generated, Left

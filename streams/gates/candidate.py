@@ -22,10 +22,11 @@ import orjson
 from agents.keys import CANDIDATE_ANSWER, KEPT_FORM, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
-from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
+from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Pending, question
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.http_client import LONGEST_ANSWER, TooLong
+from evalcore.scoring.items import Failed
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain

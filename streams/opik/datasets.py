@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import category_of
 from evalcore.manifest.dataset import DatasetThere
+from evalcore.scoring.items import category_of
 from streams.opik.client import ApiError, OpikClient, cursor_pages, or_none, persist, reason
 
 PAGE = 2_000

@@ -112,7 +112,7 @@ class LocalModel:
                 request.transport.abort()
             return web.Response(status=500)
         if acts and wanted.status is not None:
-            return told_to_fail(wanted)
+            return told_to_fail(wanted.status, wanted.retry_after)
         if turn is not None:
             return web.json_response(scripted.chat(asked, model, *turn))
         if judging.asked_for_variants(form):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from rampgate.local.model.behaviour import Behaviour
 
 LABEL = "Rampgate's local model, a stand-in that answers by rule: no language model"
 HEADER = "X-Stand-In"
@@ -20,12 +17,11 @@ def labelled(model: str) -> str:
     return f"{model} (stand-in)"
 
 
-def told_to_fail(behaviour: Behaviour) -> web.Response:
-    status = behaviour.status or 500
+def told_to_fail(status: int, retry_after: float | None) -> web.Response:
     code = "rate_limit_exceeded" if status == 429 else "told_to_fail"
     response = refusal(status, "The stand-in was told to fail", code)
-    if behaviour.retry_after is not None:
-        response.headers["Retry-After"] = f"{behaviour.retry_after:g}"
+    if retry_after is not None:
+        response.headers["Retry-After"] = f"{retry_after:g}"
     return response
 
 

@@ -113,7 +113,7 @@ async def find(request: web.Request) -> web.Response:
     project, part = request.query.get("project_id"), f"%{request.query.get('name', '')}%"
     source = "datasets WHERE name LIKE ? AND (? IS NULL OR project_id = ?)"
     total, rows = store.page(page, size, _COLUMNS, source, [part, project, project])
-    return wire.paged(page, total, [_public(store, row) for row in rows], ("name", "created_at"))
+    return wire.paged(page, total, [_public(store, row) for row in rows])
 
 
 async def create(request: web.Request) -> web.Response:
@@ -137,18 +137,6 @@ async def retrieve(request: web.Request) -> web.Response:
     if found is None:
         raise wire.coded(404, f"Dataset name: {name} not found")
     return wire.answer(_by_id(store, found))
-
-
-async def delete_by_name(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await wire.body(request)
-    name = wire.required_text(value, "dataset_name")
-    found = find_by_name(store, name, value.get("project_name"))
-    if found is None:
-        raise wire.coded(404, f"Dataset name: {name} not found")
-    with store.transaction():
-        for table, column in (("dataset_items", "dataset_id"), ("dataset_versions", "dataset_id"), ("datasets", "id")):
-            store.write(f"DELETE FROM {table} WHERE {column} = ?", (found,))
-    return wire.done()
 
 
 async def versions(request: web.Request) -> web.Response:
@@ -249,28 +237,9 @@ async def put_items(request: web.Request) -> web.Response:
     return wire.done()
 
 
-async def delete_items(request: web.Request) -> web.Response:
-    """Delete `{"item_ids"}`, or all items of `{"dataset_id"}`. Unknown ids are no error."""
-    store, value = request.app[STORE], await wire.body(request)
-    if value.get("item_ids"):
-        doomed = wire.ids(value, "item_ids")
-        wanted, parameter = "id IN (SELECT value FROM json_each(?))", orjson.dumps(doomed).decode()
-    elif value.get("dataset_id") and not value.get("filters"):
-        wanted, parameter = "dataset_id = ?", str(value["dataset_id"]).lower()
-    else:
-        raise wire.bad_request("Either 'item_ids' or 'dataset_id' (without filters, here) must be provided")
-    rows = store.rows(f"SELECT dataset_id, id FROM dataset_items WHERE until IS NULL AND {wanted}", (parameter,))
-    with store.transaction():
-        for dataset, item in rows:
-            version = _writable_version(store, dataset, value.get("batch_group_id"))
-            _retire(store, dataset, item, version)
-            _count(store, dataset, version, "deleted")
-    return wire.done()
-
-
 def _items_where(store: Store, dataset: str, version: str | None, wanted: Any) -> filters.Condition:
     """The condition for the items of a version, by its hash or name ("latest" or none: the latest), and the filters."""
-    sql, parameters = filters.conditions(filters.parse(wanted), "item", "", _FILTERABLE, {})
+    sql, parameters = filters.conditions(filters.parse(wanted), "item", "", _FILTERABLE)
     if not version or version == "latest":
         return f"t.dataset_id = ? AND t.until IS NULL AND {sql}", [dataset, *parameters]
     number = store.value(
@@ -315,12 +284,10 @@ _BASE = "/v1/private/datasets"
 ROUTES: Routes = [
     ("PUT", f"{_BASE}/items", put_items),
     ("POST", f"{_BASE}/items/stream", stream_items),
-    ("POST", f"{_BASE}/items/delete", delete_items),
     ("GET", f"{_BASE}/{ID_PATH}/items", find_items),
     ("GET", _BASE, find),
     ("POST", _BASE, create),
     ("POST", f"{_BASE}/retrieve", retrieve),
-    ("POST", f"{_BASE}/delete", delete_by_name),
     ("GET", f"{_BASE}/{ID_PATH}", get),
     ("GET", f"{_BASE}/{ID_PATH}/versions", versions),
     ("POST", f"{_BASE}/{ID_PATH}/versions/retrieve", version),

@@ -20,7 +20,7 @@ _TEXTS = {
     *("parent_span_id", "type", "full_data"),
 }
 _TIMES = {"start_time", "end_time", "created_at", "last_updated_at"}
-_NUMBERS = {"duration", "ttft", "total_estimated_cost", "llm_span_count"}
+_NUMBERS = {"duration", "ttft", "total_estimated_cost"}
 _COMPARE = {"=", "!=", ">", ">=", "<", "<="}
 _TEXT_SQL = {
     "contains": "instr(lower({x}), lower(?)) > 0",
@@ -48,43 +48,37 @@ def parse(value: Any) -> list[dict[str, Any]]:
     return value
 
 
-def conditions(
-    filters: list[dict[str, Any]], kind: str, project: str, columns: Collection[str], computed: dict[str, str]
-) -> Condition:
+def conditions(filters: list[dict[str, Any]], kind: str, project: str, columns: Collection[str]) -> Condition:
     """The SQL condition for rows (alias `t`) that match every filter, and its parameters.
 
-    `kind` and `project` select the scores; `columns` are the row's; `computed` has the SQL of other fields.
+    `kind` and `project` select the scores; `columns` are the row's.
     """
     parts: list[str] = []
     parameters: list[Any] = []
     for item in filters:
-        sql, values = _condition(item, kind, project, columns, computed)
+        sql, values = _condition(item, kind, project, columns)
         parts.append(f"({sql})")
         parameters += values
     return " AND ".join(parts) or "1", parameters
 
 
-def _condition(
-    item: dict[str, Any], kind: str, project: str, columns: Collection[str], computed: dict[str, str]
-) -> Condition:
+def _condition(item: dict[str, Any], kind: str, project: str, columns: Collection[str]) -> Condition:
     field, operator, key, value = (item.get(name) for name in ("field", "operator", "key", "value"))
     if not isinstance(field, str) or not isinstance(operator, str):
         raise bad_request(f"Invalid filters query parameter '{item}'")
     if "." in field and not key:
         field, _, key = field.partition(".")
     text = "" if value is None else str(value)
-    column = computed.get(field, f"t.{field}")
+    column = f"t.{field}"
     if field == "feedback_scores":
         return _score(kind, project, operator, str(key or ""), text)
     if field == "annotation_queue_ids" and kind == "trace" and operator == "contains":
         return "t.id IN (SELECT item_id FROM queue_items WHERE queue_id = ?)", [text.lower()]
     stored = _JSON.get(field, field)
-    if stored not in columns and stored not in computed:
+    if stored not in columns:
         raise bad_request(f"Invalid filter field '{field}' for a {kind}")
     if field in _JSON:
         return _json(f"t.{stored}", operator, str(key or ""), text)
-    if field == "usage":
-        return _number(computed.get("usage", "t.usage").replace("{key}", _key(str(key))), operator, text)
     if field in _TIMES and operator in _COMPARE:
         return f"{column} {operator} ?", [normal_time(value, field)]
     if field in _NUMBERS:

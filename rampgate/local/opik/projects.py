@@ -67,7 +67,7 @@ async def find(request: web.Request) -> web.Response:
     page, size = wire.page_of(request)
     source, part = "projects WHERE name LIKE ?", f"%{request.query.get('name', '')}%"
     total, rows = store.page(page, size, _COLUMNS, source, [part])
-    return wire.paged(page, total, [_public(store, row) for row in rows], ("name", "last_updated_at", "created_at"))
+    return wire.paged(page, total, [_public(store, row) for row in rows])
 
 
 async def create(request: web.Request) -> web.Response:

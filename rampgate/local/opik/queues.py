@@ -59,7 +59,7 @@ async def create(request: web.Request) -> web.Response:
 async def find(request: web.Request) -> web.Response:
     store, (page, size), part = request.app[STORE], wire.page_of(request), request.query.get("name", "")
     total, rows = store.page(page, size, _COLUMNS, "queues WHERE instr(lower(name), lower(?)) > 0", [part])
-    return wire.paged(page, total, [_public(store, row) for row in rows], ("name", "created_at"))
+    return wire.paged(page, total, [_public(store, row) for row in rows])
 
 
 async def get(request: web.Request) -> web.Response:

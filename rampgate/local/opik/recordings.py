@@ -140,18 +140,13 @@ def change(store: Store, kind: Kind, identifier: str, update: dict[str, Any]) ->
     """Sets the fields that are given and not null; an unknown id becomes a partial row."""
     identifier = wire.version_7(identifier, kind.name)
     values = {name: _field(name, update[name], "") for name in kind.fields if update.get(name) is not None}
-    columns = ("project_id", "start_time", "end_time", "tags")
+    columns = ("project_id", "start_time", "end_time")
     row = store.row(f"SELECT {', '.join(columns)} FROM {kind.table} WHERE id = ?", (identifier,))
     known = dict(zip(columns, row, strict=True)) if row else {}
     if update.get("project_name") or update.get("project_id") or not known:
         project = project_for_writing(store, update.get("project_name"), update.get("project_id"))
         _same_project(store, kind, identifier, project)
         values["project_id"] = project
-    if update.get("tags_to_add") or update.get("tags_to_remove"):
-        tags = orjson.loads(values.get("tags") or known.get("tags") or "[]")
-        dropped = set(update.get("tags_to_remove") or ())
-        tags = [tag for tag in dict.fromkeys([*tags, *(update.get("tags_to_add") or ())]) if tag not in dropped]
-        values["tags"] = _field("tags", tags, "")
     now_known = known | values
     values["duration"] = _duration(now_known.get("start_time"), now_known.get("end_time"))
     values["last_updated_at"] = wire.now()

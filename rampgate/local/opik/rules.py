@@ -192,7 +192,7 @@ def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
 async def find(request: web.Request) -> web.Response:
     store, (page, size), query = request.app[STORE], wire.page_of(request), request.query
     total, content = _find(store, query.get("name", ""), query.get("project_id"), page, size)
-    return wire.paged(page, total, [_public(store, value) for value in content], ("name", "created_at"))
+    return wire.paged(page, total, [_public(store, value) for value in content])
 
 
 async def create(request: web.Request) -> web.Response:
@@ -202,11 +202,6 @@ async def create(request: web.Request) -> web.Response:
     rule = {"enabled": True, "sampling_rate": 1.0} | {k: v for k, v in value.items() if v is not None}
     name = _free_name(store, name, projects := _projects(value))
     return wire.created(request, _insert(store, name, projects, _stored(rule) | {"name": name}))
-
-
-async def get(request: web.Request) -> web.Response:
-    store = request.app[STORE]
-    return wire.answer(_public(store, _get(store, wire.path_id(request))))
 
 
 async def update(request: web.Request) -> web.Response:
@@ -233,6 +228,5 @@ ROUTES: Routes = [
     ("GET", _BASE, find),
     ("POST", _BASE, create),
     ("POST", f"{_BASE}/delete", delete),
-    ("GET", f"{_BASE}/{ID_PATH}", get),
     ("PATCH", f"{_BASE}/{ID_PATH}", update),
 ]

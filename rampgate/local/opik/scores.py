@@ -85,48 +85,29 @@ def put_batch(kind: str) -> Handler:
     return handle
 
 
-def put_one(kind: str, table: str) -> Handler:
-    async def handle(request: web.Request) -> web.Response:
-        store, raw, entity = request.app[STORE], await request.read(), wire.version_7(request.match_info["id"], kind)
-        score = wire.parsed_object(raw)
-        name, source = _check_rest(score, "")
-        value = _check_value(score, "", raw, None)
-        project = store.value(f"SELECT project_id FROM {table} WHERE id = ?", (entity,))
-        if project is None:
-            raise wire.not_found(kind.capitalize(), entity)
-        author, moment = score.get("author") or USER, wire.now()
-        rest = (value, score.get("category_name"), score.get("reason"), source, moment, moment)
-        _write(store, [(kind, entity, name, author, project, *rest)])
-        return wire.done()
-
-    return handle
+async def put_one(request: web.Request) -> web.Response:
+    store, raw, entity = request.app[STORE], await request.read(), wire.version_7(request.match_info["id"], "trace")
+    score = wire.parsed_object(raw)
+    name, source = _check_rest(score, "")
+    value = _check_value(score, "", raw, None)
+    project = store.value("SELECT project_id FROM traces WHERE id = ?", (entity,))
+    if project is None:
+        raise wire.not_found("Trace", entity)
+    author, moment = score.get("author") or USER, wire.now()
+    rest = (value, score.get("category_name"), score.get("reason"), source, moment, moment)
+    _write(store, [("trace", entity, name, author, project, *rest)])
+    return wire.done()
 
 
-def delete_one(kind: str) -> Handler:
+async def delete_one(request: web.Request) -> web.Response:
     """Delete the score of that name in every project, of every author or of the one that the body names."""
-
-    async def handle(request: web.Request) -> web.Response:
-        value = wire.parsed_object(await request.read())
-        entity, name, author = wire.path_id(request), wire.required_text(value, "name"), value.get("author")
-        request.app[STORE].write(
-            "DELETE FROM scores WHERE kind = ? AND entity_id = ? AND name = ? AND (? IS NULL OR author = ?)",
-            (kind, entity, name, author, author),
-        )
-        return wire.done()
-
-    return handle
-
-
-def names_of(kind: str) -> Handler:
-    async def handle(request: web.Request) -> web.Response:
-        project = request.query.get("project_id")
-        rows = request.app[STORE].rows(
-            "SELECT DISTINCT name FROM scores WHERE kind = ? AND (? IS NULL OR project_id = ?) ORDER BY name",
-            (kind, project, project),
-        )
-        return wire.answer({"scores": [{"name": name} for (name,) in rows]})
-
-    return handle
+    value = wire.parsed_object(await request.read())
+    entity, name, author = wire.path_id(request), wire.required_text(value, "name"), value.get("author")
+    request.app[STORE].write(
+        "DELETE FROM scores WHERE kind = 'trace' AND entity_id = ? AND name = ? AND (? IS NULL OR author = ?)",
+        (entity, name, author, author),
+    )
+    return wire.done()
 
 
 def of_entities(store: Store, kind: str, entities: list[str], project: str | None) -> dict[str, list[dict[str, Any]]]:
@@ -158,14 +139,10 @@ def of_entities(store: Store, kind: str, entities: list[str], project: str | Non
     return shown
 
 
-_TRACES, _SPANS = "/v1/private/traces", "/v1/private/spans"
+_TRACES = "/v1/private/traces"
 ROUTES: Routes = [
     ("PUT", f"{_TRACES}/feedback-scores", put_batch("trace")),
-    ("PUT", f"{_SPANS}/feedback-scores", put_batch("span")),
-    ("PUT", f"{_TRACES}/{ID_PATH}/feedback-scores", put_one("trace", "traces")),
-    ("PUT", f"{_SPANS}/{ID_PATH}/feedback-scores", put_one("span", "spans")),
-    ("POST", f"{_TRACES}/{ID_PATH}/feedback-scores/delete", delete_one("trace")),
-    ("POST", f"{_SPANS}/{ID_PATH}/feedback-scores/delete", delete_one("span")),
-    ("GET", f"{_TRACES}/feedback-scores/names", names_of("trace")),
-    ("GET", f"{_SPANS}/feedback-scores/names", names_of("span")),
+    ("PUT", "/v1/private/spans/feedback-scores", put_batch("span")),
+    ("PUT", f"{_TRACES}/{ID_PATH}/feedback-scores", put_one),
+    ("POST", f"{_TRACES}/{ID_PATH}/feedback-scores/delete", delete_one),
 ]

@@ -1,4 +1,4 @@
-"""Serves traces and spans: creates, changes and deletes them; reads pages, streams and single ones."""
+"""Serves traces and spans: creates and changes them; reads pages, streams and single ones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from rampgate.local.opik.projects import project_for_reading
 from rampgate.local.opik.recordings import SPAN, TRACE, Kind, change, shown, store_all, store_one
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import ID_PATH, STORE, Handler, Routes
-
-_SPAN_USAGE = "(SELECT sum(json_extract(s.usage, {key})) FROM spans s WHERE s.trace_id = t.id)"
-_LLM_SPANS = "(SELECT count(*) FROM spans s WHERE s.trace_id = t.id AND s.type = 'llm')"
-_COST = "(SELECT sum(s.total_estimated_cost) FROM spans s WHERE s.trace_id = t.id)"
-COMPUTED = {
-    "trace": {"usage": _SPAN_USAGE, "llm_span_count": _LLM_SPANS, "total_estimated_cost": _COST},
-    "span": {"usage": "json_extract(t.usage, {key})"},
-}
-SORTABLE = ("id", "name", "start_time", "end_time", "duration", "ttft", "thread_id", "created_at", "last_updated_at")
 
 
 def _span_figures(store: Store, traces: list[str]) -> dict[str, dict[str, Any]]:
@@ -64,7 +55,7 @@ def _present(
 
 def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filters.Condition:
     """The condition that list and search share: project, filters, from/to times, and for spans trace and type."""
-    sql, parameters = filters.conditions(filters.parse(wanted), kind.name, project, kind.columns, COMPUTED[kind.name])
+    sql, parameters = filters.conditions(filters.parse(wanted), kind.name, project, kind.columns)
     parts, values = ["t.project_id = ?", sql], [project, *parameters]
     for name, comparison in (("from_time", ">="), ("to_time", "<=")):
         if asked.get(name):
@@ -78,18 +69,6 @@ def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filt
             parts.append("t.type = ?")
             values.append(asked["type"])
     return " AND ".join(parts), values
-
-
-def _order(text: str | None) -> str:
-    """The order that `[{"field", "direction"}]` as JSON text gives; newest first where it is empty. Or Refusal 400."""
-    try:
-        wanted = [(item["field"], str(item.get("direction", "ASC")).upper()) for item in orjson.loads(text or "[]")]
-    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
-        raise wire.bad_request(f"Invalid sorting query parameter '{text}'") from None
-    for field, direction in wanted:
-        if field not in SORTABLE or direction not in ("ASC", "DESC"):
-            raise wire.bad_request(f"Invalid sorting field '{field}' or direction '{direction}'")
-    return ", ".join([*(f"t.{field} {direction}" for field, direction in wanted), "t.id DESC"])
 
 
 def _excluded(text: str | None) -> list[Any]:
@@ -106,17 +85,14 @@ def _excluded(text: str | None) -> list[Any]:
 def page_handler(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         store, query = request.app[STORE], request.query
-        (page, size), order = wire.page_of(request), _order(query.get("sorting"))
+        page, size = wire.page_of(request)
         project = project_for_reading(store, query.get("project_name"), query.get("project_id"))
         where, values = _where(kind, project, query.get("filters"), dict(query))
-        if query.get("search"):
-            found = " OR ".join(f"instr(lower(t.{c}), lower(?)) > 0" for c in ("id", "name", "input", "output"))
-            where, values = f"{where} AND ({found})", [*values, *[query["search"]] * 4]
         source = f"{kind.table} t WHERE {where}"
-        total, rows = store.page(page, size, ", ".join(kind.columns), source, values, order)
+        total, rows = store.page(page, size, ", ".join(kind.columns), source, values)
         exclude = _excluded(query.get("exclude"))
         truncate = query.get("truncate", "").lower() == "true"
-        return wire.paged(page, total, _present(store, kind, rows, project, exclude, truncate), SORTABLE)
+        return wire.paged(page, total, _present(store, kind, rows, project, exclude, truncate))
 
     return handle
 
@@ -180,56 +156,15 @@ def _update(kind: Kind) -> Handler:
     return handle
 
 
-def _update_batch(kind: Kind) -> Handler:
-    """`{"ids", "update", "merge_tags"}`: the same change for each."""
-
-    async def handle(request: web.Request) -> web.Response:
-        store, value = request.app[STORE], await wire.body(request)
-        update = value.get("update")
-        if not isinstance(update, dict):
-            raise wire.invalid("update must not be null")
-        if value.get("merge_tags") and update.get("tags"):
-            update = {**update, "tags_to_add": update["tags"], "tags": None}
-        with store.transaction():
-            for identifier in wire.ids(value):
-                change(store, kind, identifier, update)
-        return wire.done()
-
-    return handle
-
-
-def _delete(kind: Kind) -> Handler:
-    """Delete by path or by `{"ids"}`, with a trace its spans and scores. Unknown ids are no error."""
-
-    async def handle(request: web.Request) -> web.Response:
-        store = request.app[STORE]
-        by_path = "id" in request.match_info
-        identifiers = [wire.path_id(request)] if by_path else wire.ids(await wire.body(request))
-        doomed = [(identifier,) for identifier in identifiers]
-        with store.transaction():
-            if kind is TRACE:
-                spans = "SELECT id FROM spans WHERE trace_id = ?"
-                store.write_many(f"DELETE FROM scores WHERE kind = 'span' AND entity_id IN ({spans})", doomed)
-                store.write_many("DELETE FROM spans WHERE trace_id = ?", doomed)
-            store.write_many(f"DELETE FROM scores WHERE kind = '{kind.name}' AND entity_id = ?", doomed)
-            store.write_many(f"DELETE FROM {kind.table} WHERE id = ?", doomed)
-        return wire.done()
-
-    return handle
-
-
 def _routes(kind: Kind) -> Routes:
     base = f"/v1/private/{kind.table}"
     return [
         ("POST", base, _create(kind)),
         ("GET", base, page_handler(kind)),
         ("POST", f"{base}/batch", _create_batch(kind)),
-        ("PATCH", f"{base}/batch", _update_batch(kind)),
         ("POST", f"{base}/search", search_handler(kind)),
-        ("POST", f"{base}/delete", _delete(kind)),
         ("GET", f"{base}/{ID_PATH}", get_handler(kind)),
         ("PATCH", f"{base}/{ID_PATH}", _update(kind)),
-        ("DELETE", f"{base}/{ID_PATH}", _delete(kind)),
     ]
 
 

@@ -128,10 +128,8 @@ def page_of(request: web.Request) -> tuple[int, int]:
     return page, size
 
 
-def paged(page: int, total: int, content: list[Any], sortable: Iterable[str] = ()) -> web.Response:
-    return answer(
-        {"page": page, "size": len(content), "total": total, "content": content, "sortableBy": list(sortable)}
-    )
+def paged(page: int, total: int, content: list[Any]) -> web.Response:
+    return answer({"page": page, "size": len(content), "total": total, "content": content})
 
 
 def stream_limit(value: dict[str, Any], key: str) -> int:

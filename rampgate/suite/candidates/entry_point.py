@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-from evalcore.gates.golden import CandidateAnswer, Failed, question
+from evalcore.gates.golden import CandidateAnswer, question
 from evalcore.scoring.http_client import LONGEST_ANSWER
+from evalcore.scoring.items import Failed
 from rampgate.suite.candidates.processes import Started, environment, start
 
 RUNNER: Final = Path(__file__).with_name("entry_runner.py")

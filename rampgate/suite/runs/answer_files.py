@@ -16,9 +16,8 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
-from evalcore.scoring.items import says_nothing
+from evalcore.scoring.items import Failed, says_nothing
 from rampgate.files import replacing, writing
 from rampgate.input_files import BadFile, line_of, lines
 from rampgate.suite.generation import Generated, Left

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalcore.gates.golden import Failed, with_output
+from evalcore.gates.golden import with_output
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import without_model
 from evalcore.scoring.calls import Spend
-from evalcore.scoring.items import Item
+from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.runner import Scorer, evaluate
 from evalcore.suite.pairwise.outcome import Outcome, outcome, tally, without_asking
 from evalcore.suite.pairwise.question import PairJudge, questions

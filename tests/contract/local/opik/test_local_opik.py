@@ -169,11 +169,6 @@ def test_trace_writes_are_checked(http: httpx.Client, project: str) -> None:
     identifier = made.headers["location"].rsplit("/", 1)[1]
     assert http.patch(f"{T}/{identifier}", json={"tags": ["x"] * 51}).status_code == 422
     assert http.patch(f"{T}/{identifier}", json={"tags": ["x" * 101]}).status_code == 422
-    many = {"ids": [identifier], "update": {"project_name": project, "tags": ["a"]}, "merge_tags": True}
-    assert http.patch(f"{T}/batch", json=many).status_code == 204
-    assert http.get(f"{T}/{identifier}").json()["tags"] == ["a"]
-    assert http.post(f"{T}/delete", json={"ids": [identifier]}).status_code == 204
-    assert http.get(f"{T}/{identifier}").status_code == 404
 
 
 async def test_a_database_file_outlives_the_server(tmp_path: Path, project: str) -> None:
@@ -187,15 +182,11 @@ async def test_a_database_file_outlives_the_server(tmp_path: Path, project: str)
         await running.close()
 
 
-def test_lists_have_pages_sorting_search_and_need_a_project(http: httpx.Client, project: str) -> None:
+def test_lists_have_pages_and_need_a_project(http: httpx.Client, project: str) -> None:
     made = [trace(project, name=f"t{n}", start_time=f"2026-04-17T12:00:0{n}Z") for n in range(5)]
     http.post(f"{T}/batch", json={"traces": made})
     page = http.get(T, params={"project_name": project, "page": 2, "size": 2}).json()
     assert (page["page"], page["total"], [item["name"] for item in page["content"]]) == (2, 5, ["t2", "t1"])
-    sorting = json.dumps([{"field": "start_time", "direction": "ASC"}])
-    page = http.get(T, params={"project_name": project, "size": 2, "sorting": sorting}).json()
-    assert [item["name"] for item in page["content"]] == ["t0", "t1"]
-    assert http.get(T, params={"project_name": project, "search": "T3"}).json()["total"] == 1
     wanted = json.dumps([{"field": "name", "operator": "=", "value": "t4"}])
     assert http.get(T, params={"project_name": project, "filters": wanted}).json()["total"] == 1
     assert http.get(T).status_code == 400

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from evalcore.change_impact import differing
 from evalcore.gates.composition import dataset_version, of_part, parts, production_wanted, told, topped_up, went_in
 from evalcore.gates.decision import Evidence, Judged, decide
-from evalcore.gates.golden import Failed
 from evalcore.gates.limits import Limits
 from evalcore.gates.regression import Event, Watched, WatchLimits, look
 from evalcore.gates.requests import milestones, of_step
@@ -26,7 +25,7 @@ from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Scored, collect
 from evalcore.scoring.assignments import assign
-from evalcore.scoring.items import Item
+from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.sampling import share
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults, ManifestFile, SampleSection

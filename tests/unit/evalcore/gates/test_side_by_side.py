@@ -23,11 +23,11 @@ from agents.gates.ports import GatePorts
 from agents.gates.scoring import JudgeScoring
 from agents.policy import Policy
 from agents.ramp_steps import answer
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, Pending
+from evalcore.gates.golden import CandidateAnswer, GoldenSet, Pending
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply, Spend
-from evalcore.scoring.items import identity
+from evalcore.scoring.items import Failed, identity
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate.run import GateRequest, GateRun, run

@@ -23,7 +23,7 @@ from evalcore import evaluate_gate
 from evalcore.gates.baselines import BaselineFile, BaselineRun
 from evalcore.gates.decision import combined
 from evalcore.gates.gate import Gate, prepare
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import RampRequest, named
@@ -33,7 +33,7 @@ from evalcore.scoring.answers import Answer, ItemAnswers, NotApplicable, Scored,
 from evalcore.scoring.assignments import task_of
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
-from evalcore.scoring.items import items_of
+from evalcore.scoring.items import Failed, items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.runner import Scorer
 from rampgate.settings import Settings

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
-from evalcore.scoring.items import NO_ANSWER
+from evalcore.scoring.items import NO_ANSWER, Failed
 from evalcore.specs.correctness import checks_of
 from evalcore.specs.layers import CorrectnessTotal, judged, repeated
 from evalcore.specs.results import QueryResult, Status, worst

@@ -11,10 +11,11 @@ from evalcore import evaluate_gate
 from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.judges.kinds import needs_model
 from evalcore.registry.disk import read_tree
-from evalcore.registry.files import RegistryFiles, assemble
+from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.registry.opik_rules import plan
 from evalcore.registry.registry import build, config_hash
+from evalcore.rule_specs import assembled
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.runner import evaluate
 from evalcore.specs.live import picks
@@ -44,7 +45,7 @@ def files_of(router: str | None = SPEC, *, rule: str = RULE, **others: str) -> t
     for name, text in {"router": router, **others}.items():
         if text is not None:
             tree = tree.with_file(f"agent-specs/{name}.yaml", text.encode())
-    return assemble(tree, TODAY)
+    return assembled(tree, TODAY)
 
 
 def judge(router: str = SPEC, **others: str) -> Judge:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import Failed, with_output
+from evalcore.gates.golden import with_output
 from evalcore.judges import kinds
 from evalcore.judges.evaluator import NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of, needs_model
@@ -19,7 +19,7 @@ from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.calls import Failure
-from evalcore.scoring.items import Item
+from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.runner import evaluate
 from evalcore.suite.pairwise.outcome import Outcome, Preferred, outcome, tally, without_asking
 from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge, questions

@@ -191,6 +191,73 @@ def test_what_can_not_be_read_is_unknown_or_empty_and_never_raises(answer: dict[
     assert trajectory_of(in_one_form(answer)).output == "x"
 
 
+FIELDS = [
+    "type",
+    "data",
+    "kwargs",
+    "id",
+    "name",
+    "tool_calls",
+    "args",
+    "content",
+    "status",
+    "usage_metadata",
+    "function",
+    "trace_id",
+    "start_time",
+    "usage",
+    "output",
+    "error_info",
+    "object",
+    "span_data",
+    "response",
+    "error",
+]
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.sampled_from(['{"a": [', "[1]", '{"name": "a"}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def objects(always: dict[str, Any], *sometimes: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    one = st.fixed_dictionaries(always, optional=dict.fromkeys(sometimes, JSON))
+    return st.lists(one, min_size=1, max_size=4)
+
+
+MESSAGES = objects(
+    {"type": st.sampled_from(["ai", "tool", "human"])},
+    "content", "tool_calls", "tool_call_id", "usage_metadata", "id", "response_metadata", "data",
+)  # fmt: skip
+EXPORTED = objects({"object": st.just("trace.span"), "span_data": JSON}, "id", "error")
+TRACKED = objects(
+    {"trace_id": JSON, "type": st.sampled_from(["llm", "tool"]), "start_time": JSON},
+    "id", "usage", "output", "input", "error_info", "name", "total_estimated_cost",
+)  # fmt: skip
+
+
+@given(MESSAGES.map(lambda given: {"messages": given}) | (EXPORTED | TRACKED).map(lambda given: {"spans": given}))
+def test_no_answer_makes_a_reader_raise(answer: dict[str, Any]) -> None:
+    found = trajectory_of(in_one_form({"output": "x", **answer}))
+    assert found.output == "x"
+    assert found.tools is None or all(isinstance(name, str) for name in found.tools)
+
+
+def test_hostile_attributes_of_spans_take_no_reader_down() -> None:
+    deep = "[" * 900 + "]" * 900
+    hostile = {
+        "gen_ai.completion.0": "x", "gen_ai.completion.0.role": "y", "gen_ai.completion." + "9" * 5_000: "z",
+        "gen_ai.completion." + "a." * 20_000: "deep", "gen_ai.input.messages": deep,
+    }  # fmt: skip
+    ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "a", "gen_ai.tool.call.result": deep}
+    found = trace_of([model(1, **hostile), Span("t", "x", "", "x", 20, 21, ran)])
+    assert found["tool_calls"] == [{"name": "a", "result": deep}], "a text that could not be written again stays one"
+
+
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 
 
@@ -276,6 +343,14 @@ def test_agents_names_compare_without_case_and_separators() -> None:
     assert same_agent("BillingAgent", "billing_agent")
     assert same_agent("Billing agent", "BILLING-AGENT")
     assert not same_agent("billing", "billing_agent")
+
+
+def test_input_that_anthropic_counts_apart_is_input() -> None:
+    own = {"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": None, "output_tokens": 7}
+    assert trajectory_of({"usage": own}).usage == {"input_tokens": 93, "output_tokens": 7, "total_tokens": 100}
+    assert trajectory_of({"llm_calls": [{"model": "m", **own}] * 2}).usage == {
+        "input_tokens": 186, "output_tokens": 14, "total_tokens": 200
+    }  # fmt: skip
 
 
 def test_a_sum_is_what_all_calls_say_and_an_answers_own_usage_stands() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from evalcore.trajectory.expected import shortfall, unusable
 from evalcore.trajectory.metrics import sequence_edit, sequence_lcs, tool_f1, tool_precision, tool_recall
+from evalcore.trajectory.record import trajectory_of
 from schemas.expected_calls import ExpectedCalls
 from schemas.specs import CostLimits, MatchMode, PathLimits
 from tests.root import ROOT
@@ -39,6 +41,19 @@ def test_the_beginning_similarity_tolerates_what_the_page_says() -> None:
     told = [f"{sequence_lcs(path, whole):.2f}".rstrip("0") for path in ([*whole, "d"], ["a", "b"], ["a", "b", "d"])]
     assert told == ["0.86", "0.8", "0.67"]
     assert all(f"({one})" in PAGE for one in told)
+
+
+def test_the_five_runs_of_the_page_are_those_of_the_example() -> None:
+    """Natural variance across 5+ runs (AgentCI Step 2B, tuning); times aside, which no test repeats."""
+    answer = runpy.run_path(str(ROOT / "examples" / "rag" / "agent.py"))["answer"]
+    asked = {"input": "How do I install AgentCI?", "configuration": {"pace": "0"}}
+    for found in (trajectory_of(answer(asked)) for _ in range(5)):
+        assert found.usage is not None
+        assert found.llm_calls is not None
+        assert found.tools == ["retriever_tool"]
+        assert f"| tokens | {found.usage['total_tokens']:.0f} each |" in PAGE
+        assert f"| cost | ${found.usage['cost_usd']:.5f} each |" in PAGE
+        assert f"| model calls | {', '.join([str(len(found.llm_calls))] * 5)} |" in PAGE
 
 
 def test_the_expected_calls_of_the_page_are_valid_and_hold_for_a_run_that_meets_them() -> None:

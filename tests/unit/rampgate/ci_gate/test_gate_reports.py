@@ -15,12 +15,13 @@ import pytest
 
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.evaluate import ScoredGate
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.limits import Limits
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.answers import Answer, Scored, Unscored, collect
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
+from evalcore.scoring.items import Failed
 from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate.run import GateAnswer, GateRequest, GateRun, run
 from rampgate.gate.report import distributions, gate_report, levels

@@ -197,6 +197,21 @@ def test_from_traces() -> None:
     assert queries("other.yaml") == [first, second]
 
 
+def test_from_the_messages_of_langgraph() -> None:
+    call = {"id": "c1", "name": "find", "args": {"q": "x"}, "type": "tool_call"}
+    messages = [
+        {"type": "human", "content": "Where is it?"},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": "there", "tool_call_id": "c1", "name": "find"},
+        {"type": "ai", "content": "It is there", "tool_calls": []},
+    ]
+    Path("run.json").write_text(json.dumps({"messages": messages}))
+    begun("--agent", "desk", "--from", "run.json")
+    (one,) = queries()
+    assert (one["query"], one["path"]["expected_tools"]) == ("Where is it?", ["find"])
+    assert one["correctness"]["similar_to"]["text"] == "It is there"
+
+
 def test_from_an_opik_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
     items = [
         (

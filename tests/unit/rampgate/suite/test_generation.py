@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer
+from evalcore.scoring.items import Failed
 from rampgate.store.sealed import SealedStore
 from rampgate.store.sqlite_file import FileShelf
 from rampgate.suite.generation import Generated, Generator, Wanted, configuration_of, dollars_of

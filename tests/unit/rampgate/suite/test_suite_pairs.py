@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import OF_ANSWERS, Failed
+from evalcore.gates.golden import OF_ANSWERS
+from evalcore.scoring.items import Failed
 from evalcore.suite.pairwise.question import pair_judge
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.gullible import Gullible

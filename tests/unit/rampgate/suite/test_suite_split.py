@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import Failed
 from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import Failed
 from rampgate.local.model.server import Running
 from rampgate.suite.generation import Generated
 from rampgate.suite.runs.answer_files import Head, read_answers, write_answers

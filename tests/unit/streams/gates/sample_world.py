@@ -18,12 +18,13 @@ from agents.keys import FOREVER
 from agents.policy import Policy
 from agents.ports import Ports
 from agents.ramp_steps import answer
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.history import Stand
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
+from evalcore.scoring.items import Failed
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP

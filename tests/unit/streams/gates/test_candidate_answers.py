@@ -16,7 +16,8 @@ import pytest
 
 from agents.keys import CANDIDATE_ANSWER, FOREVER
 from agents.policy import Policy
-from evalcore.gates.golden import CandidateAnswer, Failed, Pending
+from evalcore.gates.golden import CandidateAnswer, Pending
+from evalcore.scoring.items import Failed
 from schemas.manifests import CandidateEndpoint
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer
+from evalcore.scoring.items import Failed
 from rampgate.suite.candidates.command import CommandCandidate
 
 PROGRAM = """

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer
+from evalcore.scoring.items import Failed
 from rampgate.suite.candidates.entry_point import RUNNER, EntryPointCandidate
 from rampgate.suite.candidates.processes import environment
 
