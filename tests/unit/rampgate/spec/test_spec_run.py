@@ -222,7 +222,7 @@ def test_a_judge_that_fails_is_infra(rag: Path, model: Running, status: int, mon
     assert found["summary"]["infra"] == 1
 
 
-def test_what_is_odd_in_a_spec_is_told_with_its_run(rag: Path) -> None:
+def test_a_runs_report_has_the_specs_own_warnings(rag: Path) -> None:
     """A threshold that no score misses can't fail: `spec validate` warns of it, and so does a run, at its line."""
     fix_prompt(rag)
     change(rag, "          threshold: 0.7", "          threshold: 0.1")
