@@ -45,7 +45,8 @@ def save(
 ) -> Document:
     """Save the answers of the last `spec test` as a version of the agent's baselines.
 
-    No agent and no model is asked again. Exit code 2 without such a run, and where an answer is not correct or its verdict is of another spec.
+    No agent and no model is asked again. Exit code 2 without such a run, and where an answer is not correct or its
+    verdict is of another spec.
 
     Example: rampgate spec save --agent rag-agent --version v2-fixed
     """
