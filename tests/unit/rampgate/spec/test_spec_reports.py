@@ -108,6 +108,16 @@ def test_junit_has_a_test_for_each_query() -> None:
     assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
 
 
+def test_no_line_of_junit_begins_a_workflow_command() -> None:
+    words = "the agent failed: x\n::error::y\n  ::stop-commands::z\n##[error]w"
+    failed = result("bad", correctness=layer("fail", words))
+    written = junit(page_report("rag", outcomes(failed), place))
+    assert not re.search(rb"(?m)^\s*::|##\[", written)
+    found = junit_suite(written).find("./testcase/failure")
+    assert found is not None
+    assert "::error::y\n  ::stop-commands::z\n##[error]w" in str(found.text)
+
+
 def test_page_shows_figures() -> None:
     page = html(page_report("rag", outcomes(WARNED), place))
     assert "4,200" in page
