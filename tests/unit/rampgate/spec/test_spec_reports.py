@@ -73,7 +73,9 @@ def test_annotations_stand_at_the_assertions_line() -> None:
         "::error file=demos/agentci_spec.yaml,line=7::"
         f"[CORRECTNESS FAIL] {'x' * 60}: Expected 'pip' not found in answer"
     ]
-    assert annotations(FORBIDDEN)[0].endswith("[PATH FAIL] What's the weather?: Forbidden tools used: web_search")
+    assert annotations(FORBIDDEN) == [
+        "::error file=demos/agentci_spec.yaml,line=3::[PATH FAIL] What's the weather?: Forbidden tools used: web_search"
+    ]
     assert annotations(AWAY) == [
         "::error file=demos/agentci_spec.yaml,line=3::[INFRA] What's the weather?: the candidate gave no answer in 60 s"
     ]
