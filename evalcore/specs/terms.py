@@ -20,14 +20,20 @@ UNSPACED: Final = (
 )
 """Thai, Lao, Tibetan, Burmese, Khmer, Tai, Javanese, kana, bopomofo and Chinese characters."""
 LAST_MARK: Final = 0x1E94A
-_PLAIN: Final = str.maketrans("\u2018\u2019\u02bc", "'''", "\u00ad\u200b\u200c\u200d\u2060\ufeff")
-"""Apostrophes are one; what shows nothing is left out."""
+_PLAIN: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
+"""Apostrophes are one."""
+_UNSEEN: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+"""Unicode's `Default_Ignorable_Code_Point`, as NFKC leaves it: what shows nothing."""
 
 
 def folded(text: str) -> str:
     """Returns a text without case, widths of letters, typographic apostrophes, what is unseen, and more than one space
     in a row."""
-    plain = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN)
+    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold().translate(_PLAIN)
+    plain = plain.replace("i\u0307", "i")  # what casefold makes of the Turkish capital
     return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
@@ -62,11 +68,17 @@ def _term(term: str) -> str:
 
 
 def _in_word(text: str, at: int) -> bool:
-    """Says whether a word goes on from the character before this place to the one at it."""
-    if not 0 < at < len(text):
+    """Says whether a word goes on from the character before this place to the one at it. An underscore joins what is on
+    both sides of it; at the edge of a word it is Markdown's emphasis."""
+    before, after = at - 1, at
+    while before >= 0 and text[before] == "_":
+        before -= 1
+    while after < len(text) and text[after] == "_":
+        after += 1
+    if before < 0 or after == len(text):
         return False
     letter = _letter()
-    return letter.match(text, at - 1) is not None and letter.match(text, at) is not None
+    return letter.match(text, before) is not None and letter.match(text, after) is not None
 
 
 @cache

@@ -42,18 +42,19 @@ class Trajectory:
         return None if self.tool_calls is None else [str(call["name"]) for call in self.tool_calls]
 
     def called(self, tool: str) -> bool | None:
-        """Says whether a tool was called, also one that is a transfer to an agent; None is unknown."""
+        """Says whether a tool was called, also one that is a transfer to an agent; None is unknown. Case and separators
+        do not count: a tool that is forbidden stays so under another spelling."""
         agent = next_agent(tool)
         if agent is not None and any(same_agent(agent, one) for one in self.handoffs or ()):
             return True
-        return None if self.tools is None else tool in self.tools
+        return None if self.tools is None else any(plain_name(tool) == plain_name(one) for one in self.tools)
 
 
 def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) -> Trajectory:
     """Returns the trajectory of an answer with the fields of `evalcore.gates.golden.OF_ANSWERS`.
 
     Where the answer does not say its handoffs apart, transfers among its tool calls are those. An answer without
-    `usage` uses what all its model calls say.
+    `usage` uses what all its model calls say; a sum that is below its parts is not believed.
     """
     unreadable: dict[str, str] = {}
     if dropped := answer.get("spans_dropped"):
@@ -129,9 +130,12 @@ def _usage(given: Mapping[str, Any], models: Sequence[Mapping[str, Any]], cost: 
     stated = {name: _used(given, name) for name in (*NUMBERS, "total_tokens")}
     if number(cost) is not None:
         stated["cost_usd"] = number(cost)
-    usage = sums(models) | {name: value for name, value in stated.items() if value is not None}
-    if stated["total_tokens"] is None and {"input_tokens", "output_tokens"} <= usage.keys():
-        usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
+    usage = sums(models)
+    for name, value in stated.items():
+        if value is not None:
+            usage[name] = max(value, usage.get(name, 0))
+    if {"input_tokens", "output_tokens"} <= usage.keys():
+        usage["total_tokens"] = max(usage["input_tokens"] + usage["output_tokens"], usage.get("total_tokens", 0))
     return usage
 
 

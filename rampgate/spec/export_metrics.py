@@ -13,7 +13,7 @@ from rampgate.spec.chosen import AgentOption, ConfigOption
 def export_metrics(
     context: Context, config: ConfigOption = None, agent: AgentOption = None, store: StoreOption = None
 ) -> int:
-    """Write the figures of the last `spec test` in Prometheus' text format. No one is asked again.
+    """Write the figures of the last `spec test` in Prometheus' text format. No agent and no model is asked again.
 
     With --metrics-file they go where a textfile collector reads them, else to stdout. Exit code 2 without such a run.
 

@@ -55,12 +55,12 @@ def _pass_hat(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [{"k": one.k, "pass": one.value, "ci95": one.ci95} for one in found]
 
 
-def exit_code(outcomes: Sequence[Outcome], *, strict: bool = False, loosened: bool = False) -> int:
-    """Returns 1 where a query fails, and if `strict` where one warns or an assertion is `loosened`; else 2 where one is
-    not decided; else 0."""
+def exit_code(outcomes: Sequence[Outcome], *, strict: bool = False, noted: bool = False) -> int:
+    """Returns 1 where a query fails, and if `strict` where one warns or a warning about the spec is `noted`; else 2
+    where one is not decided; else 0."""
     if any(one.result.hard_fail for one in outcomes):
         return 1
-    if strict and (loosened or any(one.result.warns for one in outcomes)):
+    if strict and (noted or any(one.result.warns for one in outcomes)):
         return 1
     return 2 if any(one.result.unresolved for one in outcomes) else 0
 

@@ -71,11 +71,11 @@ class SpecRun:
         return judged(query, _made(sample), said, reference, self.loaded.spec.fail_on)
 
     def _reference(self, query: GoldenQuery) -> Trajectory | None:
-        """What the query is compared with; None where no version has it."""
+        """What the query is compared with; None where no version has it, or the version's answers another text."""
         version = self.version or query.baseline or self.loaded.spec.baseline
         found = self.baselines.read(version) if version is not None else None
         kept = found.queries.get(str(query.id)) if found is not None else None
-        return trajectories(kept)[0] if kept is not None else None
+        return trajectories(kept)[0] if kept is not None and kept.query == query.query else None
 
     def _keep(self, samples: Sequence[ScoredSample], results: Sequence[QueryResult], outcomes: list[Outcome]) -> None:
         """Writes the results, and keeps the run with them: `save`, `diff` and `export-metrics` read it."""

@@ -43,9 +43,10 @@ def save(
     replace: Annotated[bool, Option("--replace", help="in place of the version of this name")] = False,
     store: StoreOption = None,
 ) -> Document:
-    """Save the answers of the last `spec test` as a version of the agent's baselines. No one is asked again.
+    """Save the answers of the last `spec test` as a version of the agent's baselines.
 
-    Exit code 2 without such a run, and where an answer is not correct or its verdict is of another spec.
+    No agent and no model is asked again. Exit code 2 without such a run, and where an answer is not correct or its
+    verdict is of another spec.
 
     Example: rampgate spec save --agent rag-agent --version v2-fixed
     """

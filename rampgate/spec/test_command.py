@@ -158,7 +158,7 @@ def spec_test(
     }
     if base is not None or proposed is not None:
         fields["loosened"] = [one.told() for one in less]
-    code = exit_code(outcomes, strict=strict, loosened=bool(less))
+    code = exit_code(outcomes, strict=strict, noted=bool(notes))
     made = Tested(fields, format, outcomes, place, notes, code)
     if (format is Format.GITHUB or on_github()) and GITHUB not in context.reports:
         write_all([GITHUB], made.page(), fields)

@@ -186,7 +186,7 @@ def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack, judged_tur
     assert status == 200
     assert {judge["reason"] for judge in whole["judge_scores"]} == {f"why {name}" for name in JUDGES}
     assert whole["frames"] == REST["frames"]
-    log = KafkaLog(dev.addresses["kafka"], "", 4)
+    log = KafkaLog(dev.addresses["kafka"], "")
     until(lambda: bool(log.records("ps5.query_audit")), "an audit record")
     (record,) = [json.loads(one.value or b"") for one in log.records("ps5.query_audit")]
     assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)

@@ -59,7 +59,7 @@ def turns(dev: DevStack) -> set[str]:
 
 def audited(dev: DevStack, export: str, exported: int) -> list[dict[str, Any]]:
     """The records of an export, of each page the last, once they tell of so many turns."""
-    log = KafkaLog(dev.addresses["kafka"], "", 4)
+    log = KafkaLog(dev.addresses["kafka"], "")
 
     def found() -> dict[int, dict[str, Any]]:
         records = (json.loads(record.value or b"") for record in log.records("ps5.query_audit"))

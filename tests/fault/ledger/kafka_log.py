@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +31,12 @@ class Record:
 
 
 class KafkaLog:
-    """The topics of one run. A topic is read on from where it was read before, so that asking again is cheap."""
+    """The topics of one run. A topic is read on from where it was read before, so that asking again is cheap.
 
-    def __init__(self, bootstrap: str, prefix: str, partitions: int, seconds: float = 60.0) -> None:
+    `partitions` of each topic; 0: as many as a topic has whenever its records are asked for.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str, partitions: int = 0, seconds: float = 60.0) -> None:
         self._bootstrap, self._prefix, self._partitions, self._seconds = bootstrap, prefix, partitions, seconds
         self._read: dict[str, list[Record]] = {}
 
@@ -54,11 +57,11 @@ class KafkaLog:
         """All that were committed to the log, by partition and offset."""
         known = self._read.setdefault(topic, [])
         following = {record.partition: record.offset + 1 for record in known}
-        known += self._following(topic, [following.get(n, 0) for n in range(self._partitions)])
+        known += self._following(topic, following)
         known.sort(key=lambda record: record.at)
         return known
 
-    def _following(self, topic: str, start: Sequence[int]) -> list[Record]:
+    def _following(self, topic: str, start: Mapping[int, int]) -> list[Record]:
         settings: dict[str, Any] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": f"{self._prefix}ledger",
@@ -72,8 +75,10 @@ class KafkaLog:
         ended: set[int] = set()
         deadline = time.monotonic() + self._seconds
         try:
-            consumer.assign([self._at(topic, n, offset) for n, offset in enumerate(start)])
-            while len(ended) < self._partitions:
+            whole = self._prefix + topic
+            partitions = self._partitions or len(consumer.list_topics(whole, timeout=30).topics[whole].partitions)
+            consumer.assign([self._at(topic, n, start.get(n, 0)) for n in range(partitions)])
+            while len(ended) < partitions:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{topic} can't be read to its end within {self._seconds:g} s")
                 for message in consumer.consume(1_000, 0.2):

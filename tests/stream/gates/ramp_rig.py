@@ -31,8 +31,6 @@ from streams.kafka.client import Producer
 from streams.queries.conservation import conservation
 from tests.fault.ledger.kafka_log import KafkaLog
 
-PARTITIONS = 2
-
 
 @dataclass
 class ScriptedScoring:
@@ -129,10 +127,10 @@ class Rig:
 
     async def _read(self, name: str, count: int, seconds: float) -> list[bytes]:
         """To the end that the topic has once `count` have come; this loop's workers go on meanwhile."""
-        log = KafkaLog(self.kafka.bootstrap, self.settings.topic_prefix, PARTITIONS, seconds)
+        log = KafkaLog(self.kafka.bootstrap, self.settings.topic_prefix, seconds=seconds)
         async with asyncio.timeout(seconds):
             while len(await asyncio.to_thread(log.records, name)) < count:  # noqa: ASYNC110 - it has no event
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
         if count:
             await asyncio.sleep(1.0)  # one too many may be on its way
         return [record.value or b"" for record in await asyncio.to_thread(log.records, name)]
@@ -161,7 +159,7 @@ async def ramp_rig(
     kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix: str, configs: Path
 ) -> AsyncIterator[Rig]:
     topics = (*consumed(), *PRODUCED)
-    kafka.create_topics([topic_prefix + name for name in topics], PARTITIONS)
+    kafka.create_topics([topic_prefix + name for name in topics], 2)
     async with slack_hook() as (hook, told):
         settings = Settings(
             kafka=kafka.bootstrap,

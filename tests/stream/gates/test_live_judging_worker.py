@@ -165,7 +165,7 @@ def test_while_a_gateways_page_stands_before_the_model_no_trace_is_lost(dev: Dev
 
 def commands(dev: DevStack) -> list[dict[str, Any]]:
     """All that a plain consumer, such as PC6's, reads."""
-    found = KafkaLog(dev.addresses["kafka"], "rampgate.", 4).records("ramp-commands")
+    found = KafkaLog(dev.addresses["kafka"], "rampgate.").records("ramp-commands")
     return [json.loads(record.value or b"{}") for record in found]
 
 

@@ -40,6 +40,10 @@ SCHEMA = {"type": "object", "required": ["route"], "properties": {"route": {"typ
         ("कर", "वह कर सकता", True),
         ("install", "in\u00adstall", True),
         ("１２", "12 of them", True),
+        ("rain", "no _rain_ today", True),
+        ("__init__", "write an __init__.py", True),
+        ("istanbul", "İSTANBUL", True),
+        ("İstanbul", "istanbul", True),
     ],
 )
 def test_an_expected_term_is_found_as_a_whole_word_in_any_case(term: str, answer: str, found: bool) -> None:
@@ -59,6 +63,10 @@ def test_an_expected_term_is_found_as_a_whole_word_in_any_case(term: str, answer
         ("東京", "明日の東京都", True),
         ("forecast", "ｆｏｒｅｃａｓｔ", True),
         ("target group", "Target\tgroups", True),
+        ("rain", "much _rain_", True),
+        ("rain", "the _rainy_ season", True),
+        ("rain", "a brain_rain", False),
+        *[("rain", f"ra{sign}in", True) for sign in "\u034f\u061c\u180e\u200e\u202e\ufe0f\U000e0061"],
     ],
 )
 def test_a_forbidden_term_is_found_from_the_start_of_a_word_on(term: str, answer: str, found: bool) -> None:

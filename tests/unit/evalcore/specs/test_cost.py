@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalcore.specs.layers import judged
 from evalcore.specs.results import Status
-from evalcore.trajectory.record import Trajectory
+from evalcore.trajectory.record import Trajectory, trajectory_of
 from tests.unit.evalcore.specs.golden import cost, query, words
 
 PASS, WARN, FAIL, SKIP, INFRA = Status.PASS, Status.WARN, Status.FAIL, Status.SKIP, Status.INFRA
@@ -129,3 +129,19 @@ def test_a_dearer_answer_never_passes_where_a_cheaper_one_does_not(one: float, b
         return cost(spent(dollars), spent(before), max_cost_multiplier=most, max_cost_usd=most).status is PASS
 
     assert well(one) or not well(one * 2 + 0.01)
+
+
+def test_small_costs_are_compared_as_they_are_and_not_rounded() -> None:
+    """1.86 times, and 3 times where both are rounded to six digits first."""
+    before, now = (Trajectory(output="x", usage={"cost_usd": value}) for value in (1.4e-6, 2.6e-6))
+    assert cost(now, before, max_cost_multiplier=2.0).status is PASS
+    assert cost(now, before, max_cost_multiplier=1.8).status is WARN
+
+
+def test_a_sum_that_is_below_its_parts_is_not_believed() -> None:
+    calls = [{"model": "m", "input_tokens": 60, "output_tokens": 20, "cost_usd": 0.01}] * 2
+    for stated in ({"total_tokens": 1, "cost_usd": 0.001}, {"input_tokens": 1, "output_tokens": 1}):
+        found = trajectory_of({"output": "x", "usage": stated, "llm_calls": calls})
+        assert cost(found, max_total_tokens=159).status is WARN
+        assert cost(found, max_total_tokens=160).status is PASS
+        assert cost(found, max_cost_usd=0.019).status is WARN

@@ -41,6 +41,11 @@ def test_a_forbidden_tool_fails_the_query() -> None:
     assert path(made("a"), forbidden_tools=["web"]).status is PASS
 
 
+def test_a_forbidden_tool_stays_so_under_another_spelling() -> None:
+    for spelled in ("Web_Search", "web-search", "WebSearch"):
+        assert path(made(spelled), forbidden_tools=["web_search"]).status is FAIL, spelled
+
+
 def test_a_forbidden_transfer_fails_it_too() -> None:
     assert path(made(handoffs=["Billing"]), forbidden_tools=["transfer_to_billing"]).status is FAIL
 

@@ -52,8 +52,8 @@ def test_exit_codes(results: list[object], code: int, strict: int) -> None:
 
 
 def test_what_is_loosened_is_a_warning() -> None:
-    assert exit_code(outcomes(PASSED), loosened=True) == 0
-    assert exit_code(outcomes(PASSED), strict=True, loosened=True) == 1
+    assert exit_code(outcomes(PASSED), noted=True) == 0
+    assert exit_code(outcomes(PASSED), strict=True, noted=True) == 1
 
 
 @given(st.permutations(ALL), st.integers(1, 5))

@@ -13,27 +13,7 @@ from evalcore.specs.rubric import rubrics_of
 from rampgate.input_files import BadFile
 from rampgate.suite.spec_files import open_spec, reading_of, suite_name, templates
 from tests.root import ROOT
-
-SPEC = """\
-agent: rag-agent
-candidate:
-  entry: agent:answer
-queries:
-- query: One?
-  id: one
-  tags: [smoke, edge]
-  correctness: {expected_in_answer: [yes]}
-- query: Two?
-  cost: {max_llm_calls: 1}
-"""
-
-
-def written(folder: Path, text: str = SPEC, name: str = "agentci_spec.yaml") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "agent.py").write_text("def answer(case):\n    return {'output': 'yes'}\n")
-    path = folder / name
-    path.write_text(text)
-    return path
+from tests.unit.rampgate.spec.spec_on_disk import SPEC, written
 
 
 def test_a_query_is_a_case_and_its_tags_are_slices(tmp_path: Path) -> None:

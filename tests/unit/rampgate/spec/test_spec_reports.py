@@ -73,7 +73,9 @@ def test_annotations_stand_at_the_assertions_line() -> None:
         "::error file=demos/agentci_spec.yaml,line=7::"
         f"[CORRECTNESS FAIL] {'x' * 60}: Expected 'pip' not found in answer"
     ]
-    assert annotations(FORBIDDEN)[0].endswith("[PATH FAIL] What's the weather?: Forbidden tools used: web_search")
+    assert annotations(FORBIDDEN) == [
+        "::error file=demos/agentci_spec.yaml,line=3::[PATH FAIL] What's the weather?: Forbidden tools used: web_search"
+    ]
     assert annotations(AWAY) == [
         "::error file=demos/agentci_spec.yaml,line=3::[INFRA] What's the weather?: the candidate gave no answer in 60 s"
     ]
@@ -104,6 +106,16 @@ def test_junit_has_a_test_for_each_query() -> None:
     assert cases[f"failed: {'x' * 60}"].find("failure") is not None
     assert cases["away: What's the weather?"].find("error") is not None
     assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
+
+
+def test_no_line_of_junit_begins_a_workflow_command() -> None:
+    words = "the agent failed: x\n::error::y\n  ::stop-commands::z\n##[error]w"
+    failed = result("bad", correctness=layer("fail", words))
+    written = junit(page_report("rag", outcomes(failed), place))
+    assert not re.search(rb"(?m)^\s*::|##\[", written)
+    found = junit_suite(written).find("./testcase/failure")
+    assert found is not None
+    assert "::error::y\n  ::stop-commands::z\n##[error]w" in str(found.text)
 
 
 def test_page_shows_figures() -> None:

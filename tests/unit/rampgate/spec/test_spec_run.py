@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
+from tests.root import ROOT
 from tests.unit.rampgate.junit_files import junit_suite
-from tests.unit.rampgate.spec.spec_commands import SPEC, change, fix_prompt, layers, ran, refused, told
+from tests.unit.rampgate.spec.spec_commands import SPEC, change, demo, fix_prompt, layers, ran, refused, told
 
 WEATHER = "What's the weather in Tokyo?"
 
@@ -37,6 +39,13 @@ def test_the_broken_agent_passes_with_warnings(rag: Path) -> None:
 
 def test_strict_makes_warnings_fail(rag: Path) -> None:
     assert told("test", "--strict", code=1)["summary"]["failed"] == 0
+
+
+def test_strict_takes_a_warning_about_the_spec_for_one(rag: Path) -> None:
+    (rag / "hello.py").write_text("def answer(case):\n    return 'Hello.'\n")
+    (rag / SPEC).write_text("version: 1\nagent: hello\ncandidate: {entry: hello:answer}\nqueries: [{query: Hello?}]\n")
+    told("test")
+    assert "asserts nothing" in ran("test", "--strict", code=1).stdout
 
 
 def test_the_fixed_agent_passes_every_layer(rag: Path) -> None:
@@ -222,7 +231,7 @@ def test_a_judge_that_fails_is_infra(rag: Path, model: Running, status: int, mon
     assert found["summary"]["infra"] == 1
 
 
-def test_what_is_odd_in_a_spec_is_told_with_its_run(rag: Path) -> None:
+def test_a_runs_report_has_the_specs_own_warnings(rag: Path) -> None:
     """A threshold that no score misses can't fail: `spec validate` warns of it, and so does a run, at its line."""
     fix_prompt(rag)
     change(rag, "          threshold: 0.7", "          threshold: 0.1")
@@ -230,3 +239,14 @@ def test_what_is_odd_in_a_spec_is_told_with_its_run(rag: Path) -> None:
     line = line_of(rag, "threshold: 0.1")
     assert f"::warning file={SPEC},line={line}," in done.stderr
     assert any(f"{SPEC}:{line}:" in note for note in told("test", "--query", "install")["notes"])
+
+
+def test_the_router_passes_all_32_queries(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AgentCI Step 6: every route, compared with its shipped baseline; no layer warns."""
+    with demo("support-router", tmp_path, model, monkeypatch) as folder:
+        shutil.copytree(ROOT / "examples" / "support-router" / "baselines", folder / "baselines")
+        found = told("test", "--strict")
+        assert found["summary"] == {"total": 32, "passed": 32, "failed": 0, "warnings": 0, "infra": 0}
+        change(folder, '"ShippingAgent": {', '"Shipping_Agent_2": {', "routes.json")
+        lost = told("test", "--tags", "shipping")["summary"]
+        assert lost["warnings"] == lost["total"] == 4

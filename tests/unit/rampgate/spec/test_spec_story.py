@@ -162,3 +162,16 @@ def test_two_runs_of_a_spec_are_compared_as_suites_are(dev: Path) -> None:
     assert found["headline"]["candidate"] == pytest.approx(6 / 7)
     shown = CliRunner().invoke(app, ["suite", "report", "--suite", SPEC, "--json"])
     assert [one["verdict"] for one in json.loads(shown.stdout)["runs"]] == ["pass", "fail"]
+
+
+def test_the_baseline_of_another_text_is_none(rag: Path) -> None:
+    """What was answered to another question says nothing of this one: the multiplier is unknown, which warns."""
+    fix_prompt(rag)
+    change(rag, "      max_llm_calls: 2\n", "      max_llm_calls: 2\n      max_cost_multiplier: 2.0\n")
+    ran("test")
+    ran("save", "--version", "v2-fixed")
+    assert told("test", "--query", "weather")["summary"]["warnings"] == 0
+    change(rag, "What's the weather in Tokyo?", "What's the weather in Kyoto?")
+    found = told("test", "--query", "weather")["results"][0]
+    assert found["cost"]["status"] == "warn"
+    assert "no baseline" in found["cost"]["messages"][0]

@@ -9,7 +9,7 @@ import pytest
 
 from rampgate.cli import main
 from tests.root import ROOT
-from tests.unit.rampgate.spec.test_spec_files import SPEC, written
+from tests.unit.rampgate.spec.spec_on_disk import SPEC, written
 
 
 def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
