@@ -24,7 +24,7 @@ from benchmarks.options import Options
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = 1_200_000
-GOALS = {"inversion": 1.0, "drift": 1.0, "suite": 2.0, "alpha": 10.0, "lines": 15.0, "lines_mib": 1_024.0}
+GOALS = {"inversion": 1.0, "drift": 1.0, "suite": 2.0, "spec": 5.0, "alpha": 10.0, "lines": 15.0, "lines_mib": 1_024.0}
 COMMANDS = ("inversion", "drift", "agreement")
 
 
@@ -83,7 +83,27 @@ def arrays() -> dict[str, float]:
         for level in Level:
             found[f"alpha, {level}, {name}"] = timed(lambda level=level, rated=rated: alpha_interval(rated, level, 1))
     found["suite"] = suite(rng)
+    found["spec"] = spec()
     return found
+
+
+def spec() -> float:
+    """Seconds of a spec's layers without a model on 10,000 stored traces of eleven tool and eleven model calls each."""
+    from evalcore.specs.layers import judged
+    from evalcore.trajectory.record import trajectory_of
+    from rampgate.suite.spec_files import open_spec
+
+    demo = ROOT / "examples" / "rag"
+    weather = next(one for one in open_spec(demo / "agentci_spec.yaml").spec.queries if one.id == "weather")
+    kept = json.loads((demo / "baselines" / "v1-broken.json").read_text())["queries"]["weather"]["trace"]
+    text, reference = json.dumps(kept), trajectory_of(kept, kept["latency_ms"])
+
+    def all_judged() -> None:
+        for _ in range(10_000):
+            trace = json.loads(text)
+            judged(weather, trajectory_of(trace, trace["latency_ms"]), {}, reference)
+
+    return timed(all_judged)
 
 
 def suite(rng: np.random.Generator) -> float:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 NUMBERS: Final = ("input_tokens", "output_tokens", "cost_usd")
@@ -47,7 +48,11 @@ class Trajectory:
         agent = next_agent(tool)
         if agent is not None and any(same_agent(agent, one) for one in self.handoffs or ()):
             return True
-        return None if self.tools is None else any(plain_name(tool) == plain_name(one) for one in self.tools)
+        return None if self._plain_tools is None else plain_name(tool) in self._plain_tools
+
+    @cached_property
+    def _plain_tools(self) -> frozenset[str] | None:
+        return None if self.tools is None else frozenset(map(plain_name, set(self.tools)))
 
 
 def trajectory_of(answer: Mapping[str, Any], latency_ms: float | None = None) -> Trajectory:
