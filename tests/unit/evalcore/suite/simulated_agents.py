@@ -7,6 +7,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +37,9 @@ SOUND = 0.5
 """The level from which on a case mostly passes."""
 WARM = 2
 """Runs of main before anything is counted, so that its baseline is one that passed."""
+GRID: Final = np.linspace(0, 1, 2_001)
+NOISE: Final = np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)])
+"""Normal noise, evenly by its shares."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,28 @@ class Agent:
                 order, half = self.rng.permutation(places), len(places) // 2
                 up, down = order[:half], order[half : 2 * half]
                 by = np.minimum.reduce([1 - level[up], level[down], np.full(half, 0.05)])
+                rise = self._mean(level[up] + by) - self._mean(level[up])
                 level[up] += by
-                level[down] -= by
+                level[down] = self._level_with(self._mean(level[down]) - rise)
         return level
+
+    def _mean(self, level: Numbers) -> Numbers:
+        """Returns the mean score at these levels. Scores end at the scale's ends, so that near one of them a case that
+        gets better gains less than a level says; levels alone would make the agent worse."""
+        found: Numbers = np.interp(level, GRID, self._means)
+        return found
+
+    def _level_with(self, mean: Numbers) -> Numbers:
+        found: Numbers = np.interp(mean, self._means, GRID)
+        return found
+
+    @cached_property
+    def _means(self) -> Numbers:
+        """The mean score at each level of GRID."""
+        if self.kind.scores == BINARY:
+            return GRID
+        scores = self._spread_out(GRID[:, None], NOISE[None, :])
+        return np.maximum.accumulate(scores.mean(axis=1))
 
     def sound(self, name: str) -> Places:
         """Returns the places of a slice's cases that mostly pass, in an order by chance."""
@@ -95,15 +120,19 @@ class Agent:
         }
 
     def _drawn(self, level: Numbers, samples: int) -> Numbers:
-        shape, low, high = (len(level), samples), self.scale.low, self.scale.high
+        shape = len(level), samples
         if self.kind.scores == BINARY:
             drawn = (self.rng.random(shape) < level[:, None]).astype(float)
         else:
-            spread = SPREAD[self.kind.scores][0 if self.kind.flaky else 1]
-            drawn = low + (high - low) * level[:, None] + self.rng.normal(0, spread, shape)
-            drawn = np.clip(np.rint(drawn) if self.kind.scores == STARS else drawn, low, high)
-        drawn[level < 0] = low
+            drawn = self._spread_out(level[:, None], self.rng.normal(0, 1, shape))
+        drawn[level < 0] = self.scale.low
         return drawn
+
+    def _spread_out(self, level: Numbers, noise: Numbers) -> Numbers:
+        low, high = self.scale.low, self.scale.high
+        drawn = low + (high - low) * level + SPREAD[self.kind.scores][0 if self.kind.flaky else 1] * noise
+        found: Numbers = np.clip(np.rint(drawn) if self.kind.scores == STARS else drawn, low, high)
+        return found
 
     def _case(self, place: int, scores: list[float], gone: list[bool]) -> Case:
         cluster, name = f"k{place // self.kind.cluster}" if self.kind.cluster > 1 else "", self.slice_of[place]
