@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -52,12 +53,12 @@ class Document(dict[str, Any]):
         self.exit_code, self.failure = exit_code, failure
 
 
-class Shown(Document):
+class Shown(Document, ABC):
     """A document that stdout has in a form of its own, unless `--json` asks for it."""
 
+    @abstractmethod
     def show(self) -> None:
         """Writes to stdout."""
-        raise NotImplementedError
 
 
 class _Declared(NamedTuple):

@@ -73,7 +73,7 @@ def _kind(one: Any) -> str:
 OneCall = Annotated[
     Annotated[ExpectedCall, Tag("one call")] | Annotated[Alternatives, Tag("alternatives")], Discriminator(_kind)
 ]
-"""Which of both is meant is told by `any_of`, so that what is wrong is said of that one alone."""
+"""`any_of` says which of both is meant, so that an error names that one alone."""
 
 
 class ExpectedCalls(FileModel):

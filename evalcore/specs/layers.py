@@ -1,7 +1,7 @@
 """Judges a golden query's answer in three layers: correctness, path and cost (AgentCI 2.0, Step 2). Pure.
 
-What a query asserts is decided here alone, whoever ran the agent: `spec test` of a run, `save` and `diff` of a stored
-one, a rule `spec:FILE` of a trace on the stream.
+What a query asserts is decided here alone, for every run: `spec test` of a new one, `save` and `diff` of a stored one,
+a rule `spec:FILE` of a trace on the stream.
 """
 
 from __future__ import annotations

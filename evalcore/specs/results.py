@@ -13,7 +13,7 @@ FieldPath = tuple[str | int, ...]
 class Status(StrEnum):
     """`skip`: nothing is asserted. `infra`: it can't be decided, since what it reads is not there."""
 
-    PASS = "pass"  # noqa: S105
+    PASS = "pass"  # noqa: S105 - a word of the document
     WARN = "warn"
     FAIL = "fail"
     SKIP = "skip"

@@ -197,7 +197,7 @@ class RubricKind:
         if not isinstance(rationale, str) or not rationale.strip():
             raise NoScore("the rationale is no text")
         if label not in LABELS:
-            raise NoScore(f"the label is none of {', '.join(LABELS)}")
+            raise NoScore(f"the label must be one of {', '.join(LABELS)}")
         if isinstance(score, bool) or not isinstance(score, (int,) if _whole(judge) else (int, float)):
             raise NoScore(f"the score is no {'whole ' if _whole(judge) else ''}number")
         if not low <= score <= high:

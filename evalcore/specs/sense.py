@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 class Said(NamedTuple):
-    """What is said of a field below the spec."""
+    """What was found about a field of the spec."""
 
     path: FieldPath
     check: str

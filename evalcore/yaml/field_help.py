@@ -130,7 +130,7 @@ def kind(model: str) -> str:
 def remedy(model: str, path: FieldPath) -> Remedy:
     """Returns the help for a field; for a field without any, the clause of the nearest field above it."""
     _, clause, table = _TABLES.get(model, ("", "PC5 FR-9", {}))
-    # What is said of a list's entries is said of the fields of each.
+    # Help on a list's entries is help on the fields of each.
     names = [str(part) for part in path if isinstance(part, str) or not isinstance(path[-1], str)]
     for length in range(len(names), 0, -1):
         known = table.get(".".join(names[:length]))

@@ -123,7 +123,7 @@ def init(
 
 
 def _converted(source: str, context: Context) -> Converted:
-    """What the spec is made of. Raises Failure for what is none of the forms that are known."""
+    """What the spec is made of. Raises Failure for an unknown form."""
     from evalcore.specs.conversion import of_items, of_promptfoo, of_traces
     from rampgate.input_files import content, lines
 

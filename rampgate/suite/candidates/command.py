@@ -1,7 +1,7 @@
 """Asks a candidate that is a command: one process a case, the case on its input, the answer on its output.
 
 The case is JSON, `{input, metadata}`. The answer is a JSON object with `output`, or a text. What it writes to its error
-output is told where it fails. Exit code 75, EX_TEMPFAIL of sysexits.h, says that the next try may have an answer.
+output is shown where it fails. Exit code 75, EX_TEMPFAIL of sysexits.h, says that the next try may have an answer.
 """
 
 from __future__ import annotations

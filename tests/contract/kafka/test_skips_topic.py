@@ -1,4 +1,4 @@
-"""Overrides on a real Kafka: published and counted by quarter, and those that skip gates read whole by whoever decides,
+"""Overrides on a real Kafka: published and counted by quarter, and those that skip gates read whole by each decider,
 honoured only while they can be read (PC5 §5.5)."""
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ async def test_a_delayed_consumer_hands_in_what_counts(
 async def test_what_is_not_committed_yet_is_no_record_and_comes_once_it_is(
     access: KafkaAccess, transactional: str, opened: ConfluentProducer
 ) -> None:
-    """Readers end before it; whoever asks for the log's end is told of it."""
+    """Readers end before it; a question for the log's end reports it."""
     all_, stable = KafkaOffsets(access), KafkaOffsets(access, committed=True)
     records = KafkaRecords(access)
     try:

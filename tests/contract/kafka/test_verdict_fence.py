@@ -1,4 +1,4 @@
-"""One verdict a request, whoever sleeps and wakes up where, on a real Kafka and without any help of Redis. How long a
+"""One verdict a request, wherever a process sleeps and wakes, on a real Kafka and without any help of Redis. How long a
 turn to publish verdicts outlives its worker: seconds where brokers fence, else longer than a turn."""
 
 from __future__ import annotations

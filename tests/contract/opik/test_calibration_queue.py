@@ -160,7 +160,7 @@ is made in Opik is there for the next run, which makes fewer things."""
 async def test_pf9_5_3_a_round_killed_while_it_draws_and_makes_its_queue_ends_with_the_same_bytes_and_one_queue(
     shop_round: Rig, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """People scored all turns before, so that nobody is waited for."""
+    """People scored all turns before, so that no one is waited for."""
     await shop_round.add(*range(TURNS))
     await shop_round.agree(shop_round.traces)
     tree = tmp_path_factory.mktemp("killed") / "tree"
@@ -173,7 +173,7 @@ async def test_pf9_5_3_a_round_killed_while_it_draws_and_makes_its_queue_ends_wi
     assert int(re.findall(r"killed (\d+) times", told)[-1]) >= KILLS, told
     (queue,) = (await shop_round.opik.call("GET", QUEUES))["content"]
     made = (await shop_round.opik.requests())[f"POST {QUEUES}"]
-    assert made == 1, "before it is made nobody made it, and afterwards it is there"
+    assert made == 1, "before it is made no one made it, and afterwards it is there"
     code, told_, err = await shop_round.calibrate(*words)
     assert (code, told_["queue"]["id"]) == (0, queue["id"]), err
     assert queue["items_count"] == len(shop_round.drawn())

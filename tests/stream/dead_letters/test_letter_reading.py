@@ -1,5 +1,5 @@
 """`rampgate dead-letters list` and `show`: which letters they find, and that they give the very bytes. Which letters
-are still to be replayed: not what came right by itself, nor what can't be; the reason is told."""
+are still to be replayed: not what came right by itself, nor what can't be; the reason is shown."""
 
 from __future__ import annotations
 

@@ -83,12 +83,12 @@ def between(request_id: Any, **changes: Any) -> bytes:
     return json.dumps(step(request_id, from_percent=5, to_percent=25, deadline_seconds=None) | changes).encode()
 
 
-NOBODY = [
+UNANSWERABLE = [
     None, b"", b"null", b"[]", b'"r"', b"{", b"\x00", b"\xff\xfe", b"[" * 100_000,
     between("half a pair \ud800"), between("x" * 10_000), between(""), between(None), between(True), between(7.5),
     between("r")[:-1] + b', "request_id": "s"}', between("latin").replace(b"assistant", b"\xe9"),
 ]  # fmt: skip
-"""Whose sender nobody could answer."""
+"""Whose sender can't be answered."""
 
 ANSWERED = {
     "plain": between("plain"),
@@ -104,7 +104,7 @@ ANSWERED = {
     "twice": between("twice")[:-1] + b', "from_percent": 6}',
     "much": between("much", ramp_steps=["x"] * 1000, eval_gates={"pre_ramp": [0] * 100}),
     "null gates": between("null gates", eval_gates=None),
-    "nobody's judges": between("nobody's judges", from_percent=0, eval_gates={"pre_ramp": ["x" * 500] * 100}),
+    "unknown judges": between("unknown judges", from_percent=0, eval_gates={"pre_ramp": ["x" * 500] * 100}),
 }
 PASSED = {"plain", "nul \x00 \x1b[31m", " ", "wide", "marked", "large"}
 
@@ -113,7 +113,7 @@ async def test_whatever_bytes_come_it_is_one_verdict_or_one_dead_letter(rig: Rig
     """Two workers; each request comes twice, under different keys."""
     await rig.start()
     await rig.start()
-    values = [*NOBODY, *ANSWERED.values(), *ANSWERED.values()]
+    values = [*UNANSWERABLE, *ANSWERED.values(), *ANSWERED.values()]
     sent = [(rig.topic("ramp-steps"), b"k%d" % number, value, ()) for number, value in enumerate(values)]
     await rig.producer.send(sent)
     found = by_request(await rig.verdicts(len(ANSWERED)))
@@ -123,9 +123,13 @@ async def test_whatever_bytes_come_it_is_one_verdict_or_one_dead_letter(rig: Rig
         codes = {reason["code"] for reason in verdict["reasons"]}
         assert codes == ({"no_gate_at_step", "gate_missing"} if name in PASSED else {"invalid_request"}), (name, codes)
     balance = await rig.counted(len(values))
-    assert (balance.done, balance.superseded, balance.dead_lettered) == (len(ANSWERED), len(ANSWERED), len(NOBODY))
+    assert (balance.done, balance.superseded, balance.dead_lettered) == (
+        len(ANSWERED),
+        len(ANSWERED),
+        len(UNANSWERABLE),
+    )
     assert balance.difference == 0
-    assert len(await rig.letters()) == len(NOBODY)
+    assert len(await rig.letters()) == len(UNANSWERABLE)
     assert not any(task.done() for _, _, task in rig.workers)
 
 
@@ -150,7 +154,7 @@ async def test_each_record_is_counted_once_through_restarts_and_a_flush(rig: Rig
     assert states(await rig.counted(8)) == (8, 3, 2, 3), "what is read again is not counted again"
     assert len(await rig.letters()) == 3, "nor is a letter sent again"
     await worker.parts.store.redis.flushdb()
-    assert states(await rig.counted(8)) == (8, 3, 2, 3), "after a flush they are counted anew, each as it was"
+    assert states(await rig.counted(8)) == (8, 3, 2, 3), "after a flush they are counted again, each as it was"
     rig.scoring.hold.set()
     assert states(await rig.counted(9)) == (9, 4, 2, 3)
     assert set(by_request(await rig.verdicts(4))) == {"long", "good", "between", "invalid"}

@@ -320,7 +320,7 @@ def test_where_the_manifest_says_off_nothing_is_missing() -> None:
 
 
 def test_a_missing_gate_that_only_warns_is_no_reason_of_a_failure() -> None:
-    """It decided nothing; what failed is told alone, as where nothing is missing."""
+    """It decided nothing; what failed is reported alone, as where nothing is missing."""
     found = verdict(Scripted(stands=NEVER, scores={"ux_quality": 0.1}), from_percent=50, to_percent=100)
     assert (found.verdict, found.halt_at_percent) == (VerdictLevel.FAIL, 0.0), "pre_ramp never passed"
     assert codes(found) == {Code.FLOOR_BREACH}

@@ -1,5 +1,5 @@
 """What earlier verdicts say to a gate: rolling baselines, the history of an agent definition (PC5 §5.2, §5.5 "Per-
-Agent-Definition lifecycle threads"; contracts §3). The memory of verdicts is shared out: whoever floods it makes it
+Agent-Definition lifecycle threads"; contracts §3). The memory of verdicts is shared out: who floods it makes it
 forget of its own alone."""
 
 from __future__ import annotations

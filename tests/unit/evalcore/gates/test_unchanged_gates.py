@@ -56,7 +56,7 @@ class World:
 
     @cached_property
     def judges(self) -> dict[str, frozenset[str]]:
-        """The categories on which each judge fires. One that a filter binds to another agent is none of this gate."""
+        """The categories on which each judge fires. One that a filter binds to another agent is left out."""
         out: dict[str, set[str]] = {}
         for category in self.traffic:
             for judge in self.registry.category(category, None):

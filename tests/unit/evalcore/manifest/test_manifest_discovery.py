@@ -1,6 +1,6 @@
 """Capabilities are read from XML prompt components, safely (PF-9 FR-7, §5.6, §5.9, AC-7; PC5 FR-13). What a prompt
-component must not hold although it is well-formed: names without the form they must have, text that nobody reads,
-letters that nobody sees (PF-9 FR-7)."""
+component must not hold although it is well-formed: names without the form they must have, text that no one reads,
+letters that no one sees (PF-9 FR-7)."""
 
 from __future__ import annotations
 

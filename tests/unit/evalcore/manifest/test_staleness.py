@@ -1,5 +1,5 @@
-"""A manifest that is not what its sources give is told, field by field, and serves all the same (PF-9 §5.6, §10.3). The
-dataset in Opik and the one the manifest is about: what differs is told, as warnings (PC5 §5.3, §9.3, R-1)."""
+"""A manifest that is not what its sources give is reported, field by field, and still serves (PF-9 §5.6, §10.3). The
+dataset in Opik and the one the manifest is about: what differs is reported, as warnings (PC5 §5.3, §9.3, R-1)."""
 
 from __future__ import annotations
 

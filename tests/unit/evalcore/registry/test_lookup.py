@@ -192,7 +192,7 @@ def test_a_verticals_thresholds_are_given_to_who_asks_for_it_and_to_nobody_else(
 
 def test_a_threshold_that_does_not_fit_its_judge_is_a_type_error(root: Path) -> None:
     """PC5 §9.5: a FLOAT threshold on a BOOLEAN judge. Validation finds it, so it never comes to serve; who asks a
-    process that started with it is told what is wrong."""
+    process that started with it reports what is wrong."""
     rewritten(root / MANIFEST, "thresholds: {}\n", "thresholds: {honesty: 0.9}\n")
     assert not evalcore.validate_manifest(root / MANIFEST, today=TODAY).valid
     with pytest.raises(evalcore.ThresholdTypeError, match=r"0\.9 for a BOOLEAN judge") as raised:

@@ -1,5 +1,5 @@
 """An answer is read up to a bound, as it was sent and as it is inflated. Requests go the way that the environment
-names, and carry nothing that nobody gave them."""
+names, and carry nothing that no one gave them."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_an_address_that_the_environment_takes_out_is_asked_itself(monkeyp
 
 
 async def test_logins_that_lie_in_a_file_at_home_are_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Another's `.netrc` would give a model's server a password that nobody configured here."""
+    """Another's `.netrc` would give a model's server a password that no one configured here."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password secret\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))

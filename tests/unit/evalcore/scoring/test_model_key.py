@@ -91,7 +91,7 @@ def test_library_and_worker_of_an_installation_have_one_key(monkeypatch: pytest.
 
 
 def test_without_a_secret_a_process_has_its_own() -> None:
-    """No check is off because nobody configured it."""
+    """No check is off because no one configured it."""
     assert nonce_key() == nonce_key()
     assert len(nonce_key()) == 32
     assert nonce_key() not in (nonce_key(SECRET), nonce_key("RAMPGATE_SEAL_KEY"))

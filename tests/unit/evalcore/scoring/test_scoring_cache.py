@@ -281,7 +281,7 @@ async def test_of_very_many_items_the_first_are_forgotten(monkeypatch: pytest.Mo
 
 
 async def test_workers_that_asked_at_one_moment_go_by_the_answer_that_was_there_first() -> None:
-    """Else the same evidence would make two verdicts, by whoever decides."""
+    """Else the same evidence would make two verdicts, one a decider."""
     cache = MemoryScoreCache()
     slow = Model('{"score": 1, "reason": "slow"}', seconds=0.05)
     workers = [scorer(Model('{"score": 5, "reason": "quick"}'), cache), scorer(slow, cache)]

@@ -234,7 +234,7 @@ def test_pc5_nfr_2_the_shipped_datasets_345_items_need_few_enough_calls_for_five
 def test_pc5_nfr_2_a_candidate_that_takes_three_seconds_an_answer_has_answered_them_all_by_then(
     registry: Registry,
 ) -> None:
-    """As many at once as are asked where nobody says otherwise. Its time is not the judges': they score meanwhile
+    """As many at once as are asked by default. Its time is not the judges': they score meanwhile
     (tests/unit/evalcore/gates/test_side_by_side.py)."""
     assert registry.manifest["dataset"]["items"] / CandidateLimits().at_once * 3.0 < 300
 

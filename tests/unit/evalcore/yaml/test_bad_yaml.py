@@ -1,6 +1,6 @@
 """What YAML can do and a configuration file must not: every form of it, in a file of every kind, is an error with its
 place and what to do (PC5 AC-6, FR-9). No form takes long or much memory. What lies in a registry's folders and is no
-file to be read: it is told by name, and reading never hangs or fails."""
+file to be read: it is reported by name, and reading never hangs or fails."""
 
 from __future__ import annotations
 

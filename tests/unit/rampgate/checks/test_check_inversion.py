@@ -127,7 +127,7 @@ def test_an_inverted_judge_is_suspended_by_what_is_written_of_it_until_a_version
     assert "check of inversion" in suspended_judges(str(standing), Settings(), [judge], TODAY)["helpfulness"]
     changed = replace(judge, version="another")
     assert suspended_judges(str(standing), Settings(), [changed], TODAY), (
-        "a new version is held against people before it counts"
+        "a new version is compared with people before it counts"
     )
     sound = [{**one, "judge_version": "another", "judge_score": 6 - one["judge_score"]} for one in lines]
     assert check("inversion", jsonl(tmp_path / "b.jsonl", *sound), *words)[0] == 0

@@ -101,7 +101,7 @@ TONE = "dimensions: {tone: {description: How it sounds., %s}, depth: {descriptio
 def test_a_dimension_with_a_limit_of_its_own_decides_beside_its_judge(
     rig: Rig, said: str, manifest: str, limits: tuple[float, float] | None
 ) -> None:
-    """contracts §3: each is a score of its own. One that nothing was said of is part of its judge's score alone."""
+    """contracts §3: each is a score of its own. One without a word on it is part of its judge's score alone."""
     rig.registry(
         {
             "rules/helpfulness.yaml": f"{{{TONE % said}}}".replace("., }", ".}"),

@@ -1,5 +1,5 @@
 """In a folder without `configs/` a command whose answer needs the registry says where it looked, and gives none. A
-`--vertical` that nobody registered: each command refuses it in the same words, and names those that are near."""
+`--vertical` that is not registered: each command refuses it in the same words, and names those that are near."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stand-in for a judging model: labelled, deterministic, on the scale it is asked for, bad as it is told. The
+"""The stand-in for a judging model: labelled, deterministic, on the scale it is asked for, bad as a test asks. The
 demo's registry is the shipped one with one exception, sound on whatever day it runs."""
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def test_the_three_templates_are_rubrics_that_a_spec_includes(tmp_path: Path) ->
     assert [rubric.id for rubric in rubrics] == [f"{name}_v1" for name in templates()]
     assert all(rubric.scale and len(rubric.scale) == 5 for rubric in rubrics)
     assert not loaded.warnings
-    # A template is no file of the author's: what is said of it stands at the line that includes it.
+    # A template is no file of the author's: a finding about it stands at the line that includes it.
     assert loaded.places[str(loaded.spec.queries[1].id), ("correctness", "llm_judge", 1, "rule")] == (str(path), 14)
 
 

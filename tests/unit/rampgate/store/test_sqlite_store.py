@@ -1,5 +1,5 @@
 """A store in a file, beside what every store promises (tests/contract/store): what was put is there after a kill. A
-store that nobody answered at is left alone for a while, and then asked again."""
+store that did not answer is left alone for a while, and then asked again."""
 
 from __future__ import annotations
 

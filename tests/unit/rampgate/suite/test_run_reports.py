@@ -1,4 +1,4 @@
-"""A report of `suite run` never reads as a pass where the run is none, whoever reads it: people, JUnit, annotations. A
+"""A report of `suite run` never reads as a pass where the run is none, for each reader: people, JUnit, annotations. A
 report links to addresses and to its own sections alone; texts keep their lines, drawings tell their numbers."""
 
 from __future__ import annotations

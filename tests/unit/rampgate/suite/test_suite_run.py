@@ -182,7 +182,7 @@ def test_the_plan_ramps_this_configuration_and_no_other_and_goes_with_a_failure(
     path = written(folder, [case(number) for number in range(20)])
     main, plan, page = folder / "main.jsonl", folder / "plan.jsonl", folder / "page.html"
     first = ran(path, "--out", main, "--canary", plan)
-    assert (first["canary_plan"], plan.exists()) == (None, False), "nothing was held against anything"
+    assert (first["canary_plan"], plan.exists()) == (None, False), "nothing was compared with anything"
     found = ran(path, "--baseline", main, "--canary", plan, "--report", page)
     steps = [json.loads(line) for line in plan.read_text().splitlines()]
     assert steps == found["canary_plan"]
@@ -194,7 +194,7 @@ def test_the_plan_ramps_this_configuration_and_no_other_and_goes_with_a_failure(
     assert len({step["request_id"] for step in steps}) == 3
     assert "Canary plan" in page.read_text()
     assert {step["suite"]["said"] for step in steps} == {found["comparison"]["said"]}
-    assert ran(path, "--smoke", "--baseline", main)["canary_plan"] is None, "a smoke set ramps nobody"
+    assert ran(path, "--smoke", "--baseline", main)["canary_plan"] is None, "a smoke set ramps no one"
     (folder / "prompt.md").write_text("bad\n")
     assert ran(path, "--baseline", main, "--canary", plan, code=1)["canary_plan"] is None
     assert not plan.exists(), "a plan of before is another run's"

@@ -1,4 +1,4 @@
-"""Kafka no longer has a partition's next record, or has another log: the start is found anew, and nothing skipped. Of
+"""Kafka no longer has a partition's next record, or has another log: the start is found again, and nothing skipped. Of
 which partitions a worker notes, when it leaves them, that it had nothing under way there."""
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Parallel calls of which the first ends last, a call that fails, its retry, a han
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def test_parents_of_the_recordings_say_sums_which_are_not_added() -> None:
     text = {way: (FOLDER / "made" / f"{way}.json").read_text() for way in WAYS}
     assert "1712" in text["openai-agents-chat"], "a task's sum"
     assert '"1620"' in text["opentelemetry"], "an agent's sum"
+
+
+def test_no_recording_names_a_folder_of_the_machine_that_made_it() -> None:
+    for file in sorted((FOLDER / "made").glob("*.json")):
+        assert re.findall(r'File \\*"/[^,]*', file.read_text()) == [], file.name
 
 
 def test_recordings_name_the_versions_that_made_them() -> None:
