@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+
+SPEC_NAME: Final = "agentci_spec.yaml"
+"""The name of a spec that no one names (AgentCI Step 3)."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
 ConfigsOption = Annotated[

@@ -13,6 +13,7 @@ from typer import Option
 
 from evalcore.trajectory.record import same_agent
 from rampgate.console import Failure
+from rampgate.options import SPEC_NAME
 from rampgate.spec.baselines import Baselines
 
 if TYPE_CHECKING:
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
     from rampgate.suite.suite_files import Suite
     from schemas.specs import AgentSpec, GoldenQuery
 
-NAME: Final = "agentci_spec.yaml"
 DEEPEST: Final = 4
 """Folders below the working one in which an agent's spec is looked for."""
 AGENT: Final = re.compile(r"""^agent:\s*["']?([^"'#\n]+)""", re.MULTILINE)
 PASSED_OVER: Final = ("node_modules", "venv", "__pycache__")
 
 ConfigOption = Annotated[
-    Path | None, Option("--config", help=f"the spec; default: {NAME} here, or the --agent's in a folder below")
+    Path | None, Option("--config", help=f"the spec; default: {SPEC_NAME} here, or the --agent's in a folder below")
 ]
 AgentOption = Annotated[str | None, Option("--agent", help="the agent whose spec is meant")]
 QueryOption = Annotated[list[str] | None, Option("--query", help="only this query, by its id or text; repeatable")]
@@ -41,14 +41,14 @@ def spec_file(config: Path | None, agent: str | None) -> Path:
     Raises Failure."""
     if config is not None:
         return config
-    here = Path(NAME)
+    here = Path(SPEC_NAME)
     if agent is None or (here.is_file() and same_agent(_agent_of(here), agent)):
         return here
     found = [path for path in _below(Path()) if same_agent(_agent_of(path), agent)]
     if len(found) != 1:
         many = f"{len(found)} are: {', '.join(map(str, found))}" if found else "none is"
         raise Failure(
-            f"--agent {agent}: must be the agent of one {NAME} in this folder or below, {many}; give --config"
+            f"--agent {agent}: must be the agent of one {SPEC_NAME} in this folder or below, {many}; give --config"
         )
     return found[0]
 
@@ -153,8 +153,8 @@ def _below(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(
             name for name in folders if deep < DEEPEST and name[0] not in "._" and name not in PASSED_OVER
         )
-        if NAME in names:
-            yield Path(at, NAME)
+        if SPEC_NAME in names:
+            yield Path(at, SPEC_NAME)
 
 
 def _agent_of(path: Path) -> str:

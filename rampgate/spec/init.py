@@ -14,6 +14,7 @@ from typer import Option
 
 from rampgate.command import Context, Document, command
 from rampgate.console import Failure
+from rampgate.options import SPEC_NAME
 from rampgate.report.model import Reason, Report, Section
 from schemas.counting import counted
 
@@ -62,7 +63,7 @@ def init(
             help="make queries of traces (JSON, JSON Lines), promptfoo's YAML, a suite.yaml, or a dataset, opik:NAME",
         ),
     ] = None,
-    config: Annotated[Path, Option(help="where the spec goes")] = Path("agentci_spec.yaml"),
+    config: Annotated[Path, Option(help="where the spec goes")] = Path(SPEC_NAME),
     workflow: Annotated[
         bool, Option("--workflow/--no-workflow", help="also a workflow of GitHub, in which no job has code and a key")
     ] = True,

@@ -20,13 +20,13 @@ from evalcore.specs.rubric import in_ensemble, rubric_judges
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
 from rampgate.input_files import BadFile, content
+from rampgate.options import SPEC_NAME
 from rampgate.suite.suite_files import Suite, SuiteCase, proposed_candidate, suite_of
 from schemas.checks.suite import Cases, SuiteFile
 
 if TYPE_CHECKING:
     from schemas.specs import AgentSpec, GoldenQuery, SpecCandidate
 
-NAME: Final = "agentci_spec.yaml"
 SCORE: Final = "correctness"
 _QUERIES: Final = re.compile(rb"^[\"']?queries[\"']?\s*:", re.MULTILINE)
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
@@ -127,7 +127,7 @@ def no_include(file: str, target: str) -> tuple[str, bytes]:
 
 def suite_name(agent: str, path: Path) -> str:
     """Returns the name under which a spec's runs are stored: another one for each spec of a folder."""
-    of = [agent] if path.stem == Path(NAME).stem else [agent, path.stem]
+    of = [agent] if path.stem == Path(SPEC_NAME).stem else [agent, path.stem]
     plain = "-".join(["spec", *(_NO_WORD.sub("-", one.lower()).strip("-") for one in of)])
     exact = plain == "-".join(["spec", *of]) and len(plain) <= 63
     return plain if exact else f"{plain[:50].rstrip('-')}-{digest(of)[:12]}"
