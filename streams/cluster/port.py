@@ -1,0 +1,40 @@
+"""What Rampgate asks of a cluster. Every outcome is a value, a timeout too: nothing here raises for a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from evalcore.remediation.objects import Object, Why
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why an object is not there to read; `detail` for a person, without an object's texts or a key."""
+
+    why: Why
+    detail: str = ""
+
+
+class Cluster(Protocol):
+    """Get, watch, apply and delete objects of one kind in a namespace."""
+
+    async def get(self, kind: str, namespace: str, name: str) -> Object | Unread:
+        """Returns the object; of an answer at most 2 MB are read."""
+        ...
+
+    def watch(self, kind: str, namespace: str) -> AsyncIterator[tuple[str, Object] | Unread]:
+        """Yields all objects of the kind, then each change (`ADDED`, `MODIFIED`, `DELETED`, object); an `Unread` for each
+        time that the API could not be followed, after which it begins again by itself. One connection."""
+        ...
+
+    async def apply(self, manifest: Object) -> Object | Unread:
+        """Creates the object or changes it; returns it as the cluster has it."""
+        ...
+
+    async def delete(self, kind: str, namespace: str, name: str) -> Unread | None:
+        """Deletes the object and its dependents; None once it is gone, or was not there."""
+        ...
+
+    async def close(self) -> None: ...
