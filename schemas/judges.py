@@ -62,6 +62,11 @@ class Filter(FileModel):
         return self.key or self.field
 
     @property
+    def words(self) -> str:
+        """What it asks for, such as `sub_agent_id = receipts`."""
+        return f"{self.compared} {self.operator}{'' if self.value is None else f' {self.value}'}"
+
+    @property
     def values(self) -> list[Any]:
         """The value as a list: the members of `in`'s, else the one value."""
         return self.value if isinstance(self.value, list) else [self.value]
