@@ -26,7 +26,7 @@ _TRACE = frozenset({
     "proposal_phase", "proposal_steps", "proposal_missing",
 })  # fmt: skip
 ROOTS = {
-    "offline": _TRACE | {"expected_output", "dataset_item", "reference"},
+    "offline": _TRACE | {"expected_output", "expected_proposal_status", "dataset_item", "reference"},
     "online": _TRACE | set(NAMES),
     "layout": _TRACE,
     "playground": _TRACE | {"expected_output"},
