@@ -80,6 +80,7 @@ def test_terms_are_substrings_on_request() -> None:
     assert correctness("pytest", expected_in_answer=["test"], substrings=True).status is Status.PASS
 
 
+# AgentCI Step 2 box 1.
 def test_each_check_is_found_alone() -> None:
     layer = correctness("sunny", expected_in_answer=["pip", "sunny"], not_in_answer=["rain"], exact_match="no")
     assert layer.details["expected_in_answer"] == {"checked": ["pip", "sunny"], "all_found": False}

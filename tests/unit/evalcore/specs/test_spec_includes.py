@@ -22,6 +22,7 @@ SHARED = "hallucination_check:\n  rule: grounded\n  threshold: 0.8\n"
 FILES = {"shared/correctness.yaml": SHARED, "tone.yaml": "# a comment\nrule: polite\n"}
 
 
+# AgentCI Step 1 box 2.
 def test_what_is_included_stands_in_its_place_and_is_merged_like_the_rest() -> None:
     found = reading(SPEC, FILES)
     assert found.spec is not None, found.findings

@@ -35,6 +35,7 @@ def baselines(tmp_path: Path) -> Baselines:
     return Baselines(tmp_path / "baselines", "rag-agent")
 
 
+# AgentCI Step 3.5 box 1.
 def test_a_version_is_read_as_it_was_written(baselines: Baselines) -> None:
     path = baselines.write(made(), replace=False)
     assert path == baselines.folder / "v1.json"
@@ -44,6 +45,7 @@ def test_a_version_is_read_as_it_was_written(baselines: Baselines) -> None:
     assert (one.tools, one.latency_ms, one.llm_calls) == (["search"], 12.5, None)
 
 
+# AgentCI Step 3.5 box 5.
 def test_the_file_has_the_documents_fields(baselines: Baselines) -> None:
     """`{version, agent, captured_at, metadata{model, spec_hash, judge_rubric_ids, precheck_passed}, …}`."""
     told = json.loads(baselines.write(made(), replace=False).read_text())
@@ -51,6 +53,7 @@ def test_the_file_has_the_documents_fields(baselines: Baselines) -> None:
     assert list(told["metadata"]) == ["model", "spec_hash", "judge_rubric_ids", "precheck_passed"]
 
 
+# AgentCI Step 3.5 box 1.
 def test_a_version_stays_unless_it_is_replaced(baselines: Baselines) -> None:
     baselines.write(made(), replace=False)
     with pytest.raises(Failure, match="--replace"):

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from evalcore.trajectory.metrics import loops
+from rampgate.suite.spec_files import reading_of
 from tests.root import ROOT
 
 DEMOS = ROOT / "examples"
@@ -141,6 +142,7 @@ def routed(query: dict[str, Any]) -> tuple[list[str], list[str]]:
     return [path["expected_handoff"]] if "expected_handoff" in path else [], path.get("expected_tools", [])
 
 
+# AgentCI Step 6 box 1.
 def test_32_queries_cover_every_route() -> None:
     router, found = agent(DEMOS / "support-router"), queries("support-router")
     assert len(found) == 32
@@ -178,6 +180,16 @@ def test_no_agent_holds_the_text_of_a_query(name: str) -> None:
         assert one["query"].lower() not in held
 
 
+# AgentCI Step 5 box 1, Step 6 box 2.
+@pytest.mark.parametrize("name", ["rag", "support-router", "dev-agent"])
+def test_each_demos_spec_is_valid(name: str) -> None:
+    found = reading_of(DEMOS / name / "agentci_spec.yaml")
+    assert found.spec is not None, found.findings
+    assert found.spec.candidate is not None
+    assert not found.findings
+
+
+# AgentCI Step 6 box 2.
 def test_the_deterministic_agent_calls_no_model() -> None:
     module = agent(DEMOS / "dev-agent")
     for one in queries("dev-agent").values():
@@ -186,6 +198,7 @@ def test_the_deterministic_agent_calls_no_model() -> None:
         assert found["usage"]["cost_usd"] == 0.0
 
 
+# AgentCI Step 5 box 2, Step 5 box 3.
 def test_the_recorded_baselines_have_the_storys_figures() -> None:
     """Each follows from a formula: calls, loops, tokens, dollars; latency is measured, 8,200 and 1,100 ms ± 5 %."""
     found = {}
@@ -201,6 +214,7 @@ def test_the_recorded_baselines_have_the_storys_figures() -> None:
     assert found == {"v1-broken": (11, 3, 11, 4200, "0.0080"), "v2-fixed": (0, 0, 1, 180, "0.0001")}
 
 
+# AgentCI Step 5 box 4.
 def test_the_playbook_names_commands_that_there_are() -> None:
     from rampgate.cli import COMMANDS
 

@@ -36,6 +36,7 @@ def texts(found: QueryDiff) -> dict[str, str]:
     return {one.words: one.text() for one in (*found.path.values(), *found.cost.values())}
 
 
+# AgentCI Step 4 box 1.
 def test_the_documents_figures() -> None:
     """AgentCI Step 4: what is printed of the broken and of the fixed agent."""
     broken = answer(*BROKEN, tokens=4200, cost=0.0080, calls=11, ms=8200)
@@ -69,6 +70,7 @@ def test_sequences_are_compared_with_the_pinned_baseline() -> None:
     assert texts(found)["Sequence LCS"] == "1.00 → 0.67  (▼)"
 
 
+# AgentCI Step 4 box 3.
 @pytest.mark.parametrize(
     ("then", "kind"),
     [

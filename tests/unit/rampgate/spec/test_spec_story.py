@@ -21,6 +21,7 @@ def both(folder: Path) -> None:
     ran("save", "--agent", "rag-agent", "--version", "v2-fixed")
 
 
+# AgentCI Step 3.5 box 4, Step 4 box 2, Step 4 box 4, Step 5 box 4.
 def test_the_story(rag: Path) -> None:
     both(rag)
     done = ran("diff", "--baseline", "v1-broken", "--compare", "v2-fixed", "--query", "weather")
@@ -43,6 +44,7 @@ def test_the_story(rag: Path) -> None:
     assert "[COST] What's the weather in Tokyo?: Total tokens: 180 → 4,200" in back.stderr
 
 
+# AgentCI Step 3.5 box 1, Step 3.5 box 5.
 def test_a_baseline_has_the_documents_fields(rag: Path) -> None:
     """Model, spec hash, rubric ids, capture time and the precheck's own result, of all queries."""
     both(rag)
@@ -58,6 +60,7 @@ def test_a_baseline_has_the_documents_fields(rag: Path) -> None:
     assert [(one["version"], one["queries"]) for one in found] == [("v1-broken", 3), ("v2-fixed", 3)]
 
 
+# AgentCI Step 3.5 box 2.
 def test_the_precheck_refuses_what_is_not_correct(dev: Path) -> None:
     """`--force-save` saves it, and the file says that the precheck did not pass."""
     change(dev, '"No findings."', '"Fine."', "agent.py")
@@ -72,6 +75,7 @@ def test_the_precheck_refuses_what_is_not_correct(dev: Path) -> None:
     assert told("save", "--version", "v4", "--query", "eval", "--force-save")["metadata"]["precheck_passed"] is True
 
 
+# AgentCI Step 3.5 box 3.
 def test_save_takes_the_run_that_was_seen(dev: Path) -> None:
     """It asks neither the agent nor a model; without a run it ends with exit code 2."""
     assert "`rampgate spec test` makes one" in refused("save", "--version", "v1")
@@ -92,6 +96,7 @@ def test_a_part_of_the_queries_is_saved_alone(dev: Path) -> None:
     assert "the last run did not ask it" in refused("save", "--version", "v2", "--query", "clean")
 
 
+# AgentCI Step 3.5 box 3.
 @pytest.mark.parametrize("version", ["../x", "a/b", ".x"])
 def test_a_version_is_no_path(dev: Path, version: str) -> None:
     ran("test", "--tags", "smoke")
@@ -122,6 +127,7 @@ def test_answers_are_compared_with_the_named_baseline(rag: Path) -> None:
     assert "no baseline 'v9'" in refused("test", "--baseline", "v9")
 
 
+# AgentCI Step 4 box 4.
 def test_what_is_in_one_version_alone_is_named(dev: Path) -> None:
     ran("test")
     ran("save", "--version", "v1", "--query", "eval", "--query", "clean")
@@ -130,6 +136,7 @@ def test_what_is_in_one_version_alone_is_named(dev: Path) -> None:
     assert found["notes"] == ["clean: is in v1 alone, so it is not compared"]
 
 
+# AgentCI Step 3.5 box 4.
 def test_a_lost_correctness_ends_with_1(dev: Path) -> None:
     ran("test")
     ran("save", "--version", "good")

@@ -20,11 +20,13 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *w
     return int(ended.value.code or 0), out.out, out.err
 
 
+# AgentCI Step 0.5 box 3.
 def test_a_valid_spec_is_0(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = told(capsys, monkeypatch, str(ROOT / "docs" / "sample_spec.yaml"))
     assert (code, "Valid: 3 queries, agent='rag-agent'" in out) == (0, True)
 
 
+# AgentCI Step 0.5 box 3.
 def test_an_invalid_one_is_1_with_file_line_field_and_fix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
