@@ -40,7 +40,7 @@ def clauses_in(text: str) -> set[str]:
     for document in _DOCUMENT.finditer(text):
         title = {"PC5": "PC5", "PF9": "PF-9"}.get(document[0].replace("-", ""), document[0])
         at, decision = document.end(), False
-        while (following := _NEXT.match(text, at)):
+        while following := _NEXT.match(text, at):
             name = following.group(1)
             if _NUMBER.fullmatch(name):
                 if not decision:

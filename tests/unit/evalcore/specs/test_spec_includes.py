@@ -68,6 +68,7 @@ def test_an_included_text_is_a_text() -> None:
     assert found.spec.queries[0].query == "How?"
 
 
+# AgentCI Step 1 box 2.
 def test_includes_in_a_circle_are_an_error() -> None:
     files = {"a.yaml": "- !include b.yaml\n", "b.yaml": "- !include a.yaml\n"}
     found = reading("agent: a\nqueries: !include a.yaml\n", files)

@@ -62,6 +62,7 @@ def test_a_version_stays_unless_it_is_replaced(baselines: Baselines) -> None:
     assert Baselines(baselines.folder, "rag-agent").named("v1").captured_at == "later"
 
 
+# AgentCI Step 3.5 box 3.
 @pytest.mark.parametrize("version", ["../x", "a/b", "", ".hidden", "/etc/x", "a\nb", "x" * 101, "ü"])
 def test_a_version_is_no_path(baselines: Baselines, version: str) -> None:
     with pytest.raises(Failure, match="version: must be"):

@@ -90,6 +90,7 @@ def test_latency_alone_is_no_change() -> None:
     assert compared(answer(ms=1100), then=answer(ms=1250)).types == []
 
 
+# AgentCI Step 4 box 1.
 def test_what_the_baselines_own_repeats_span_is_noise() -> None:
     """The tools of the second version, and its tokens, are those of a repeat of the first."""
     first = [answer("a", tokens=100), answer("a", "b", tokens=140)]
@@ -102,6 +103,7 @@ def test_what_the_baselines_own_repeats_span_is_noise() -> None:
     assert beyond.cost["total_tokens"].worse
 
 
+# AgentCI Step 4 box 3.
 def test_what_is_unknown_is_neither_zero_nor_a_change() -> None:
     found = compared(answer(cost=None), then=answer())
     assert texts(found)["Total cost"] == "unknown → $0.0001"
