@@ -78,6 +78,8 @@ def test_a_forbidden_term_is_found_from_the_start_of_a_word_on(term: str, answer
 def test_terms_are_substrings_on_request() -> None:
     assert correctness("after training", not_in_answer=["rain"], substrings=True).status is Status.FAIL
     assert correctness("pytest", expected_in_answer=["test"], substrings=True).status is Status.PASS
+    for on_request, status in ((False, Status.FAIL), (True, Status.PASS)):  # Korean: a word with its particle
+        assert correctness("한국은 반도다", expected_in_answer=["한국"], substrings=on_request).status is status
 
 
 # AgentCI Step 2 box 1.
@@ -131,6 +133,8 @@ def test_a_pattern_is_searched_by_re2_and_what_is_too_long_is_unknown(
         ('{"route": "billing"}', "does not match"),
         ("{}", "'route' is a required property"),
         ("Billing", "it is no JSON"),
+        ('{"route": "billing", "route": "Billing"}', "it is no JSON: a key stands there twice"),
+        ('{"route": "Billing", "more": {"a": 9, "a": 1}}', "it is no JSON: a key stands there twice"),
         ("[" * 100_000, "nested too deep"),
     ],
 )

@@ -84,6 +84,31 @@ def test_save_takes_the_run_that_was_seen(dev: Path) -> None:
     assert len(told("save", "--version", "v1")["queries"]) == 7
 
 
+def test_save_says_that_the_agent_changed_after_its_run(dev: Path) -> None:
+    """The answers are those that were seen, of the configuration that the file names."""
+    ran("test")
+    first = told("save", "--version", "v1")
+    assert first["notes"] == []
+    change(dev, '"No findings."', '"Fine."', "agent.py")
+    second = told("save", "--version", "v2")
+    assert second["metadata"]["configuration"] == first["metadata"]["configuration"]
+    (note,) = second["notes"]
+    assert "the candidate changed since the run whose answers these are: code" in note
+    assert "code" in ran("save", "--version", "v3").stdout
+    ran("test", code=1)
+    third = told("save", "--version", "v4", "--force-save")
+    assert third["notes"] == []
+    assert third["metadata"]["configuration"] != first["metadata"]["configuration"]
+
+
+def test_save_says_that_code_in_no_part_may_have_changed(dev: Path) -> None:
+    change(dev, '  parts:\n    code: {files: ["*.py"]}\n', "")
+    (dev / ".git").rmdir()
+    ran("test", "--tags", "smoke")
+    (note,) = told("save", "--version", "v1")["notes"]
+    assert "agent.py is in no part of the candidate" in note
+
+
 def test_a_verdict_of_another_spec_is_unknown(dev: Path) -> None:
     ran("test")
     change(dev, '"No findings."', '"Nothing."')
@@ -114,6 +139,21 @@ def test_a_version_is_replaced_on_request_alone(dev: Path) -> None:
     ran("save", "--version", "v1")
     assert "--replace" in refused("save", "--version", "v1")
     ran("save", "--version", "v1", "--replace")
+
+
+def test_a_foreign_file_is_listed_with_what_is_wrong_with_it(dev: Path) -> None:
+    """The versions beside it are listed, too; exit code 2 says that not all could be read."""
+    ran("test", "--tags", "smoke")
+    ran("save", "--version", "v1")
+    (dev / "baselines" / "package.json").write_text("{}")
+    found = told("baselines", code=2)
+    assert [one["version"] for one in found["baselines"]] == ["v1"]
+    ((file, why),) = ((one["file"], one["why"]) for one in found["unreadable"])
+    assert Path(file).name == "package.json"
+    assert "version" in why
+    shown = ran("baselines", code=2).stdout
+    assert "v1" in shown
+    assert "package.json" in shown
 
 
 def test_answers_are_compared_with_the_named_baseline(rag: Path) -> None:

@@ -55,6 +55,26 @@ def test_as_json_it_is_one_document(
     assert [one["check"] for one in found["warnings"]] == ["asserts-nothing"]
 
 
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (SPEC.encode() + b"# caf\xe9\n", "is not UTF-8"),
+        (SPEC.encode() + b"# x\n" * 300_000, "larger than 1,000,000 bytes"),
+    ],
+)
+def test_what_is_no_text_or_too_long_is_said_of_the_spec(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, raw: bytes, words: str
+) -> None:
+    """It is no rule file, and no clause about these is the reason."""
+    path = tmp_path / "agentci_spec.yaml"
+    path.write_bytes(raw)
+    code, out, _ = told(capsys, monkeypatch, str(path))
+    assert code == 1
+    assert words in out
+    assert "rule file" not in out
+    assert "PC5" not in out
+
+
 @pytest.mark.parametrize("name", ["missing.yaml", "."])
 def test_what_cannot_be_read_is_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
