@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rampgate.suite.runs.stored import StoredRun
     from rampgate.suite.suite_files import Suite
     from schemas.spec_baselines import KeptQuery
-    from schemas.specs import AgentSpec, GoldenQuery
+    from schemas.specs import GoldenQuery
 
 
 def _report(told: Document) -> Report:
@@ -79,7 +79,7 @@ def save(
     capture = Capture(
         model=_models(traces),
         spec_hash=seen.answers[str(wanted[0].id)][0].spec,
-        judge_rubric_ids=tuple(_rubrics(loaded.spec, wanted)),
+        judge_rubric_ids=tuple(_rubrics(wanted)),
         precheck_passed=not refused,
         configuration=seen.stored.configuration,
     )
@@ -139,14 +139,10 @@ def _models(traces: Iterable[Mapping[str, Any]]) -> str | None:
     return ", ".join(sorted(names)) or None
 
 
-def _rubrics(spec: AgentSpec, queries: Sequence[GoldenQuery]) -> list[str]:
+def _rubrics(queries: Sequence[GoldenQuery]) -> list[str]:
     """The ids of the rubrics that judge the queries; of one without an id, the hash of its rule."""
     from evalcore.registry.judge import digest
+    from evalcore.specs.rubric import rubrics_of
 
-    found = set()
-    for query in queries:
-        told = query.correctness
-        if told is not None:
-            rubrics = [*(told.llm_judge or ()), told.safety_check, told.hallucination_check]
-            found |= {one.id or f"sha256:{digest(one.rule)[:12]}" for one in rubrics if one is not None}
-    return sorted(found)
+    rubrics = [placed.rubric for query in queries for placed in rubrics_of(query.correctness)]
+    return sorted({one.id or f"sha256:{digest(one.rule)[:12]}" for one in rubrics})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.results import Status
 from evalcore.specs.terms import folded, has, similarity
 from evalcore.suite.checks import Checked
@@ -168,7 +168,9 @@ def test_an_empty_list_asserts_nothing() -> None:
 
 
 def test_the_checks_are_a_cases_own() -> None:
-    own = checks_of(query(correctness={"expected_in_answer": ["pip"], "not_in_answer": ["rain"], "regex_match": "a"}))
+    own = assertions(
+        query(correctness={"expected_in_answer": ["pip"], "not_in_answer": ["rain"], "regex_match": "a"}).correctness
+    )
     found = {name: check.check({"output": "a rainy day"}) for name, check in own.items()}
     assert found == {
         "expected_in_answer": Checked(0.0, "Expected 'pip' not found in answer"),
@@ -178,9 +180,9 @@ def test_the_checks_are_a_cases_own() -> None:
 
 
 def test_a_checks_version_is_of_what_it_asserts_alone() -> None:
-    one = checks_of(query(correctness={"expected_in_answer": ["pip"], "exact_match": "a"}))
-    other = checks_of(query(correctness={"expected_in_answer": ["pip"], "exact_match": "b"}))
-    within = checks_of(query(correctness={"expected_in_answer": ["pip"], "substrings": True}))
+    one = assertions(query(correctness={"expected_in_answer": ["pip"], "exact_match": "a"}).correctness)
+    other = assertions(query(correctness={"expected_in_answer": ["pip"], "exact_match": "b"}).correctness)
+    within = assertions(query(correctness={"expected_in_answer": ["pip"], "substrings": True}).correctness)
     assert one["expected_in_answer"].version == other["expected_in_answer"].version
     assert one["exact_match"].version != other["exact_match"].version
     assert one["expected_in_answer"].version != within["expected_in_answer"].version

@@ -9,7 +9,7 @@ import pytest
 
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import NO_ANSWER, Failed
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.layers import CorrectnessTotal, judged, repeated
 from evalcore.specs.results import QueryResult, Status, worst
 from evalcore.specs.rubric import RubricAnswer, rubric_judges
@@ -163,7 +163,7 @@ def test_a_query_passes_if_all_its_repeats_do() -> None:
 def case_of(one: GoldenQuery, config: JudgeConfig | None = None) -> SuiteCase:
     judges = rubric_judges(one, config, ensemble=config is not None)
     return SuiteCase(
-        "q", {"id": "q", "input": one.query}, (), None, (), checks_of(one), judges,
+        "q", {"id": "q", "input": one.query}, (), None, (), assertions(one.correctness), judges,
         {"correctness": CorrectnessTotal(one, judges)},
     )  # fmt: skip
 

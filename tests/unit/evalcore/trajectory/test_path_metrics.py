@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.trajectory.matching import all_modes, matches
+from evalcore.trajectory.matching import matches
 from evalcore.trajectory.metrics import (
     LONGEST_CYCLE,
     Cycle,
@@ -33,6 +33,10 @@ from schemas.specs import MatchMode
 TOOLS = ("a", "b", "search", "look up")
 NAMES = st.lists(st.sampled_from(TOOLS), max_size=9)
 METRICS = (tool_recall, tool_precision, tool_f1, sequence_lcs, sequence_edit)
+
+
+def all_modes(actual: list[str], reference: list[str]) -> dict[str, bool]:
+    return {mode.value: matches(mode, actual, reference) is None for mode in MatchMode}
 
 
 def drawn(seed: int, count: int) -> list[tuple[list[str], list[str]]]:
