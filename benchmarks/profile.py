@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contest import CONTENDERS, play
-from benchmarks.lab import ROOT, Lab
+from benchmarks.lab import Lab
 from benchmarks.options import Options
+from benchmarks.processes import ROOT
 
 # (part of the file's path, function or "" for all, stage); the innermost frame with a rule decides.
 RULES: tuple[tuple[str, str, str], ...] = (
