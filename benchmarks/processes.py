@@ -42,7 +42,7 @@ def whole(*words: str, folder: Path, out: Path, environment: dict[str, str] | No
     """Returns seconds, CPU seconds and MiB of `rampgate WORD...`, start of the interpreter included; its answer goes
     into `out`. Raises RuntimeError where it ends with neither 0 nor 1."""
     own = {key: value for key, value in os.environ.items() if not key.startswith("RAMPGATE_")}
-    own |= {"PYTHONPATH": str(ROOT), **(environment or {})}
+    own |= {"PYTHONPATH": str(ROOT), "RAMPGATE_CONFIGS": str(ROOT / "configs"), **(environment or {})}
     began = time.perf_counter()
     with out.open("wb") as file:
         command = [sys.executable, "-m", "rampgate", *words]

@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.judges import stand_in
 from benchmarks.options import Options, say
-from benchmarks.processes import ROOT, whole
+from benchmarks.processes import whole
 
 GOALS = {"ratio": 1.2, "warm_seconds": 2.0, "memory_ratio": 1.3}
 AT_ONCE = 50
@@ -83,7 +83,6 @@ def command(folder: Path, url: str) -> dict[str, float]:
     """Seconds, CPU seconds and MiB of one run, with what it says of its calls."""
     words, out = (str(folder / "suite.yaml"), "--first-run", "--json"), folder / "told.json"
     model = {"RAMPGATE_MODEL_URL": url, "RAMPGATE_MODEL_CALLS_AT_ONCE": str(AT_ONCE)}
-    configs = ("--configs", str(ROOT / "configs"))
-    spent = whole("suite", "run", *words, *configs, folder=folder, out=out, environment=model)
+    spent = whole("suite", "run", *words, folder=folder, out=out, environment=model)
     told = json.loads(out.read_bytes())
     return spent | {"calls": told["judge_calls"], "unscored": told["unscored"]}
