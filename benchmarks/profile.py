@@ -22,7 +22,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("agents/join/join.py", "merge_signal", "merge"),
     ("agents/join/join.py", "", "plan writes"),
     ("agents/join/counting.py", "", "count"),
-    ("agents/join/step.py", "count", "count"),
+    ("agents/join/batches.py", "", "count"),
     ("agents/join/step.py", "write_scores", "plan writes"),
     ("agents/join/step.py", "send", "plan writes"),
     ("agents/join/step.py", "note_outcomes", "plan writes"),
