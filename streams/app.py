@@ -16,7 +16,8 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from agents.join.step import Agent, FetchedBatch, Hold
+from agents.join.batches import Agent, FetchedBatch
+from agents.join.step import Hold
 from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost

@@ -31,7 +31,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.threads import WorkerThread
 
-from agents.join.step import FetchedBatch
+from agents.join.batches import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
 from streams.kafka import inflation
