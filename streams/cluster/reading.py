@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from evalcore.remediation.objects import Kinds, Object
-from evalcore.remediation.workflow import Workflow
+from evalcore.remediation.workflow import Workflow, children, workflow_of
 from streams.cluster.port import Cluster, Unread
 
 
@@ -11,4 +13,9 @@ async def read_workflow(
     cluster: Cluster, kinds: Kinds, namespace: str, proposal: Object | Unread, what: str
 ) -> Workflow:
     """Returns the workflow of a Proposal that was read (or why not), with its children, read in one round trip."""
-    raise NotImplementedError
+    if isinstance(proposal, Unread):
+        return workflow_of(proposal.why, {}, what)
+    named, missing = children(proposal, kinds)
+    answers = await asyncio.gather(*(cluster.get(child.kind, namespace, child.name) for child in named))
+    read = {child: one.why if isinstance(one, Unread) else one for child, one in zip(named, answers, strict=True)}
+    return workflow_of(proposal, read, what, missing)
