@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from uuid6 import uuid7
@@ -59,13 +60,13 @@ class MemoryFigures:
     """The counts of live judging over all processes of a test."""
 
     fell_due: Counter[Whose] = field(default_factory=Counter)
-    ends: Counter[tuple[Whose, End]] = field(default_factory=Counter)
+    ends: Counter[tuple[Whose, StrEnum]] = field(default_factory=Counter)
     waits: Counter[Whose] = field(default_factory=Counter)
 
     def due(self, whose: Whose) -> None:
         self.fell_due[whose] += 1
 
-    def ended(self, whose: Whose, end: End) -> None:
+    def ended(self, whose: Whose, end: StrEnum) -> None:
         self.ends[whose, end] += 1
 
     def waiting(self, whose: Whose, by: int) -> None:
