@@ -30,7 +30,7 @@ _CALLER = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 DAY = 86_400.0
 SECRETS = (
     "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
-    "redis_password", "seal_key", "github_token",
+    "redis_password", "seal_key", "seal_key_previous", "github_token",
 )  # fmt: skip
 _CARRIED = {
     "redis": "redis_password", "opik": "opik_api_key", "model_url": "model_key", "pagerduty_url": "pagerduty_key",
@@ -242,9 +242,19 @@ class Settings(BaseModel):
         None,
         min_length=16,
         description="Seals our headers on dead letters, a suite's store, the audit of exports and traces of our own "
-        "calls; without it no such trace counts as ours, and Redis keeps a key for headers",
+        "calls, and what completes a trace with its workflow; without it no such trace counts as ours, and Redis keeps a "
+        "key for headers",
     )
     seal_key_file: Path | None = None
+    seal_key_previous: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="The key before: traces that it completed still count; name it for the lookback window",
+    )
+    seal_key_previous_file: Path | None = None
+    enrichment_wait_seconds: float = Field(
+        1_200.0, ge=0, description="After so long a trace is completed though its workflow has not ended"
+    )
     registry_ttl_seconds: float = Field(
         300.0, ge=0, description="Read the registry's files again after this time; 0: only on SIGHUP or POST /refresh"
     )

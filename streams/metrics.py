@@ -86,8 +86,9 @@ class Metrics(MetricSet):
             label = vertical if vertical in registered else UNREGISTERED
             named = known_as(sub_agent, self.sub_agents), known_as(category, self.categories)
             self.records_written.labels(label, *named, kind).inc(by)
-        for vertical, by in report.unreadable.items():
-            self.unreadable_traces.labels(vertical if vertical in registered else UNREGISTERED).inc(by)
+        for found, counter in ((report.unreadable, self.unreadable_traces), (report.forged, self.forged_traces)):
+            for vertical, by in found.items():
+                counter.labels(vertical if vertical in registered else UNREGISTERED).inc(by)
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
         for kind, by in report.late.items():
@@ -152,6 +153,12 @@ class Metrics(MetricSet):
             "Records of ended traces of which judges can't read the question or the answer, neither where the "
             "vertical's `trace` says nor as plain text, content or messages; gates fail with unreadable_item. A repeat "
             "counts again.",
+            vertical=OPEN,
+        )
+        self.forged_traces = self._counter(
+            "rampgate_forged_traces_total",
+            "Records of traces with fields that only Rampgate writes (proposal_results and the like) without its valid "
+            "seal: the fields are dropped. An agent forges them, or the seal key was replaced. A repeat counts again.",
             vertical=OPEN,
         )
         self.pipeline_lag = self._histogram(

@@ -64,8 +64,8 @@ class Seals:
 
 
 class Form(StrEnum):
-    """What a trace's record is. PLAIN: judged as it came. BARE: it names a workflow and waits to be completed; until then
-    the trace has not ended. COMPLETED: with what the cluster says of the workflow, and our seal."""
+    """What a trace's record is. PLAIN: judged as it came. BARE: it names a workflow and waits to be completed; until
+    then the trace has not ended. COMPLETED: with what the cluster says of the workflow, and our seal."""
 
     PLAIN = "plain"
     BARE = "bare"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from evalcore.remediation.sealing import ADDED, ANSWERS, FIELDS, SEAL, TRACES, F
 KEY, OLD = "k" * 16, "o" * 16
 SEALS = Seals.of(TRACES, KEY, None)
 FORMS = TraceForms(SEALS, {"remediation": frozenset({"shop"})})
-BARE = {
+BARE: dict[str, Any] = {
     "trace_id": "0190a5d8-1111-7000-8000-000000000001",
     "response_id": "r1",
     "ended_at": 1_790_000_000.5,

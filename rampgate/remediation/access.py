@@ -1,0 +1,29 @@
+"""Makes the cluster's client of the settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rampgate.console import Failure
+from rampgate.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.cluster.port import Cluster
+
+
+def open_cluster(settings: Settings, namespaces: int = 0) -> Cluster:
+    """Returns the client of the cluster, which follows so many namespaces at once. Raises Failure where none is
+    configured."""
+    from streams.cluster.kubernetes import CONNECTIONS, Access, KubernetesCluster
+
+    access = Access(
+        settings.cluster_url,
+        settings.cluster_token_file,
+        settings.cluster_ca_file,
+        settings.cluster_timeout_seconds,
+        connections=max(CONNECTIONS, namespaces + 3),  # each watch holds one
+    )
+    try:
+        return KubernetesCluster(settings.cluster_kinds, access)
+    except ValueError as error:
+        raise Failure(f"cluster: {error}") from error
