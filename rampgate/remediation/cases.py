@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,16 +33,17 @@ class _NotDeleted(Exception):
 
 @dataclass(frozen=True)
 class CaseRunner:
-    """Runs cases on a cluster. A workflow that has not ended after `wait` seconds is read as it is. `left` hears of each
-    Proposal that could not be deleted, and why."""
+    """Runs cases on a cluster. A workflow that has not ended after `wait` seconds is read as it is. `left` is called
+    with each Proposal that could not be deleted, and why."""
 
     cluster: Cluster
     kinds: Kinds
     wait: float
+    left: Callable[[str], None]
 
     async def answer(self, case: Mapping[str, Any]) -> dict[str, Any] | Failed:
-        """Returns the case's answer as judges read it, or why there is none; the Proposal is deleted in either case, also
-        where this is cancelled. Raises NoCase, and LeftBehind where it could not be deleted."""
+        """Returns the case's answer as judges read it, or why there is none; the Proposal is deleted in either case,
+        also where this is cancelled. Raises NoCase."""
         manifest = self._manifest(case)
         namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         began = time.monotonic()
@@ -52,7 +53,8 @@ class CaseRunner:
                 return Failed(f"{namespace}/{name} is not applied: {said(applied)}", applied.why in UNREAD)
             proposal = await self._ended(namespace, name)
             seconds = time.monotonic() - began
-            workflow = await read_workflow(self.cluster, self.kinds, namespace, proposal, f"{self.kinds.proposal}/{name}")
+            what = f"{self.kinds.proposal}/{name}"
+            workflow = await read_workflow(self.cluster, self.kinds, namespace, proposal, what)
         finally:
             # Whoever cancels waits for this: nothing may stay on the cluster.
             await asyncio.shield(self._delete(namespace, name))
@@ -69,16 +71,15 @@ class CaseRunner:
 
     async def _ended(self, namespace: str, name: str) -> Object | Unread:
         """Returns the Proposal once its workflow has ended, or as it is when the time is up."""
-        try:
-            async with asyncio.timeout(self.wait), aclosing(self.cluster.watch(self.kinds.proposal, namespace)) as changes:
+        changes = self.cluster.watch(self.kinds.proposal, namespace)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.wait), aclosing(changes):
                 async for change in changes:
                     if isinstance(change, Unread):
                         if change.why is Why.FORBIDDEN:
                             return change
                     elif change[1]["metadata"].get("name") == name and (change[0] == "DELETED" or _terminal(change[1])):
                         break
-        except TimeoutError:
-            pass
         return await self.cluster.get(self.kinds.proposal, namespace, name)
 
     async def _delete(self, namespace: str, name: str) -> None:
@@ -90,9 +91,8 @@ class CaseRunner:
         try:
             await _DELETING.call(attempt, _NotDeleted)
         except _NotDeleted as error:
-            raise LeftBehind(
-                f"{namespace}/{name} is not deleted: {error}; `rampgate remediation clean {namespace}` deletes it"
-            ) from error
+            remedy = f"`rampgate remediation clean {namespace}` deletes it"
+            self.left(f"{namespace}/{name} is not deleted: {error}; {remedy}")
 
     def _manifest(self, case: Mapping[str, Any]) -> dict[str, Any]:
         metadata = case.get("metadata")
@@ -116,7 +116,8 @@ class CaseRunner:
 
 def _terminal(proposal: Object) -> bool:
     status = proposal.get("status")
-    return derive_phase(status.get("conditions") if isinstance(status, Mapping) else [], proposal.get("spec")).terminal
+    conditions: Any = status.get("conditions") if isinstance(status, Mapping) else []
+    return derive_phase(conditions, proposal.get("spec")).terminal
 
 
 def said(unread: Unread) -> str:
