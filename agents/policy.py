@@ -41,7 +41,7 @@ class Policy:
     attributes: Attributes = Attributes()
     own_key: bytes = field(default=b"", repr=False)
     """Signs traces of our own judge calls, which are never joined or judged; empty: none is known to be ours."""
-    forms: TraceForms = TraceForms()
+    forms: TraceForms = field(default_factory=TraceForms)
     """What a trace's record is: whether it waits to be completed with its workflow."""
     enrichment_wait: int = 1_200_000
 

@@ -127,8 +127,9 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
         "Report it with the output of `rampgate dead-letters show`; replay with the release that mends it.",
     ),
     Cause.CLUSTER_UNAVAILABLE: Explanation(
-        "The trace names a workflow, and for enrichment_wait_seconds the cluster's API could not be read: out of reach, "
-        "too slow, or it refuses us; the detail names what was asked for. The trace has not ended for judges and gates.",
+        "The trace names a workflow, and for enrichment_wait_seconds the cluster's API could not be read: out of "
+        "reach, too slow, or it refuses us; the detail names what was asked for. For judges and gates the trace has "
+        "not ended.",
         "Bring the API back, or grant the worker's role; then replay: the trace is completed and judged.",
     ),
 }
