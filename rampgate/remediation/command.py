@@ -108,15 +108,14 @@ async def run(
 
     Example: rampgate remediation run --cases cases.jsonl > outputs.jsonl
     """
-    from evalcore.remediation.sealing import ANSWERS, Seals
-    from rampgate.remediation.access import open_cluster
+    from evalcore.remediation.sealing import ANSWERS
+    from rampgate.remediation.access import open_cluster, seals_of
     from rampgate.remediation.cases import CaseRunner
-    from rampgate.settings import revealed
 
     settings = context.settings
     cluster = open_cluster(settings)
     runner = CaseRunner(cluster, settings.cluster_kinds, settings.enrichment_wait_seconds, _note)
-    seals = Seals.of(ANSWERS, revealed(settings.seal_key))
+    seals = seals_of(settings, ANSWERS)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _task().cancel)
     try:
         return await (_run_one(runner) if cases is None else _run_all(runner, cases, seals))
