@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from streams.cluster.port import LARGEST_ANSWER, Unread
 
 CONNECTIONS: Final = 8
 """Connections of one process over HTTP/1.1; over TLS a cluster takes all requests on one."""
+LISTED_AT_ONCE: Final = 20
+"""Objects of an answer to a list."""
 OURS: Final = "rampgate"
 """Who owns the fields that we apply, for the cluster."""
 _REFUSED: Final = {401: Why.FORBIDDEN, 403: Why.FORBIDDEN, 404: Why.NOT_FOUND, 408: Why.TIMED_OUT, 504: Why.TIMED_OUT}
@@ -77,7 +79,7 @@ class KubernetesCluster:
             lambda: self._client.get(self._resource(kind), name, namespace=namespace), namespace, name
         )
 
-    async def watch(self, kind: str, namespace: str) -> AsyncIterator[tuple[str, Object] | Unread]:
+    async def watch(self, kind: str, namespace: str) -> AsyncGenerator[tuple[str, Object] | Unread, None]:
         if not is_namespace(namespace):
             yield Unread(Why.BAD_NAME)
             return
@@ -89,6 +91,16 @@ class KubernetesCluster:
                         yield change
             except Exception as error:
                 yield _unread(error)
+
+    async def labelled(self, kind: str, namespace: str, label: tuple[str, str]) -> Sequence[Object] | Unread:
+        async def listed() -> dict[str, Any]:
+            found = self._client.list(
+                self._resource(kind), namespace=namespace, labels=dict([label]), chunk_size=LISTED_AT_ONCE
+            )
+            return {"items": [dict(one) async for one in found]}
+
+        answer = await self._asked(listed, namespace)
+        return answer if isinstance(answer, Unread) else answer["items"]
 
     async def apply(self, manifest: Object) -> Object | Unread:
         metadata: Mapping[str, Any] = manifest.get("metadata") or {}
@@ -111,8 +123,8 @@ class KubernetesCluster:
     def _resource(self, kind: str) -> type[GenericNamespacedResource]:
         return create_namespaced_resource(self._kinds.group, self._kinds.version, kind, _plural(kind))
 
-    async def _asked(self, ask: Callable[[], Awaitable[Any]], namespace: str, name: str) -> Object | Unread:
-        if not (is_namespace(namespace) and is_name(name)):
+    async def _asked(self, ask: Callable[[], Awaitable[Any]], namespace: str, *names: str) -> Object | Unread:
+        if not (is_namespace(namespace) and all(map(is_name, names))):
             return Unread(Why.BAD_NAME)
         try:
             async with asyncio.timeout(self._access.seconds):

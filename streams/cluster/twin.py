@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,7 +59,7 @@ class Twin:
             return Unread(Why.BAD_NAME)
         return self.objects.get((kind, namespace, name)) or Unread(Why.NOT_FOUND)
 
-    async def watch(self, kind: str, namespace: str) -> AsyncIterator[tuple[str, Object] | Unread]:
+    async def watch(self, kind: str, namespace: str) -> AsyncGenerator[tuple[str, Object] | Unread, None]:
         changes: asyncio.Queue[tuple[str, Object]] = asyncio.Queue()
         for place, one in self.objects.items():
             if place[:2] == (kind, namespace):
@@ -71,6 +71,12 @@ class Twin:
                 yield await changes.get()
         finally:
             self._watches.remove(watch)
+
+    async def labelled(self, kind: str, namespace: str, label: tuple[str, str]) -> Sequence[Object] | Unread:
+        if not is_namespace(namespace):
+            return Unread(Why.BAD_NAME)
+        there = [one for place, one in self.objects.items() if place[:2] == (kind, namespace)]
+        return [one for one in there if (_metadata(one).get("labels") or {}).get(label[0]) == label[1]]
 
     async def apply(self, manifest: Object) -> Object | Unread:
         place = _place(manifest)
