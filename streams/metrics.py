@@ -15,12 +15,14 @@ from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Histogram
 
+from agents.completing import End as Completed
 from agents.join.counting import CONSUMED, UNREADABLE
 from agents.join.step_data import Report
 from agents.live.balance import End
 from evalcore.framing import SUSPICIONS, suspected
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.judge import Judge
+from evalcore.remediation.objects import Why
 from evalcore.scoring.answers import Answer, Scored
 from schemas.judges import Milestone
 from schemas.outcomes import Cause, State
@@ -258,6 +260,25 @@ class Metrics(MetricSet):
             "Records in work, or waiting for a trace's end or texts, missing_trace_seconds at most.",
             **whose,
         )
+        self.workflows_due = self._counter(
+            "rampgate_workflows_due_total",
+            "Records of traces that name a workflow, where their vertical completes them: what ended and what waits.",
+        )
+        self.workflows_ended = self._counter(
+            "rampgate_workflows_ended_total",
+            "How those records ended: the trace completed, now or before, dead-lettered, superseded by a later record, "
+            "or handed over with its partition.",
+            end=tuple(Completed),
+        )
+        self.workflows_waiting = self._gauge(
+            "rampgate_workflows_waiting_records",
+            "Those that wait for their workflow's end, enrichment_wait_seconds at most.",
+        )
+        self.workflows_missing = self._counter(
+            "rampgate_workflows_missing_total",
+            "What could not be read of workflows that completed a trace, by why.",
+            why=tuple(Why),
+        )
         self.regressions = self._counter(
             "rampgate_regressions_total",
             "Live floor breaches (PC5 §5.7): begun, as breach or, where scores are missing, as unscored; confirmed, so "
@@ -415,7 +436,8 @@ class Metrics(MetricSet):
         self.side_lag = self._gauge(
             "rampgate_side_lag_records",
             "Records that wait for a reader beside the join: the live judges (live), who let live_settle_seconds pass "
-            "first, or the news of failed verdicts (operators).",
+            "first, what completes traces with their workflows (completing), or the news of failed verdicts "
+            "(operators).",
             reader=OPEN,
             topic=OPEN,
             partition=OPEN,

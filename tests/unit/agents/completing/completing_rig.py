@@ -1,4 +1,4 @@
-"""A world whose traces name workflows: the join, the reader that completes traces, live judges, and a cluster's twin."""
+"""A world whose traces name workflows: the join, the reader that completes traces, and a cluster's twin."""
 
 from __future__ import annotations
 
