@@ -223,6 +223,18 @@ async def test_a_reader_that_is_killed_after_it_has_published_completes_none_twi
     assert rig.figures.ended_as(End.COMPLETED_BEFORE) == 1
 
 
+async def test_a_bare_record_that_ended_after_the_completed_one_is_completed_again() -> None:
+    rig = Rig(proposal("r", *ENDED))
+    await rig.come(named())
+    await rig.look(10 * MINUTE)
+    await rig.join()
+
+    await rig.come(named(at=NOW + 6 * MINUTE))
+
+    (again,) = await rig.look()
+    assert orjson_ms(again) == NOW + 6 * MINUTE + 1
+
+
 async def test_a_chunk_that_is_handed_in_again_publishes_nothing_again() -> None:
     """As where Opik was away for one of its traces; the join may not have come so far."""
     rig = Rig(proposal("a", *ENDED), proposal("b", *ENDED))
