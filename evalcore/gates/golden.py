@@ -18,7 +18,9 @@ from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.wire_forms import TraceDetails
 
-FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
+FIELDS_OF_ITEMS: Final = frozenset({
+    "id", "input", "expected_output", "expected_proposal_status", "reference", "metadata", "dataset_item",
+})  # fmt: skip
 """Fields of an item that no answer of a candidate replaces."""
 OF_ANSWERS: Final = (
     "output", *TraceDetails.__annotations__, "requested_calls", "prompt", "retrieval", "trace", "spans",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Any, Final
 
 import orjson
@@ -13,6 +12,9 @@ import orjson
 from evalcore.remediation import summary
 from evalcore.remediation.objects import UNREAD, Kinds, Missing, Object, Why, is_name, part
 from evalcore.remediation.phase import Phase, decided
+from schemas.terms import Step
+
+__all__ = ["JUDGED", "STEPS", "Child", "Step", "Workflow", "children", "standing", "workflow_of"]
 
 STEPS: Final = ("analysis", "execution", "verification", "escalation")
 """The steps whose results a Proposal names, in the order of a workflow."""
@@ -26,16 +28,6 @@ SLACK: Final = timedelta(minutes=1)
 """How far the cluster's clock and the agent's may differ, and a trace may begin after its Proposal."""
 _CUT_TO: Final = (16_384, 4_096, 1_024, 256)
 _CUT: Final = "… [cut]"
-
-
-class Step(StrEnum):
-    """What is known of a step. RAN; BROKE: its last attempt that was read has a `failureReason`; ABSENT: no attempt is
-    named; UNREAD: attempts are named, and none could be read."""
-
-    RAN = "ran"
-    BROKE = "broke"
-    ABSENT = "absent"
-    UNREAD = "unread"
 
 
 @dataclass(frozen=True)
@@ -155,6 +147,8 @@ def standing(proposal: Object, uid: str | None, began_ms: int, ended_ms: int) ->
 
 
 def _known(named: bool, statuses: Sequence[Mapping[str, Any]]) -> Step:
+    """Returns what is known of a step: BROKE where its last attempt that was read has a `failureReason`, ABSENT where
+    no attempt is named, UNREAD where attempts are named and none could be read."""
     if not statuses:
         return Step.UNREAD if named else Step.ABSENT
     reason = statuses[-1].get("failureReason")
