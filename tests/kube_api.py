@@ -97,7 +97,11 @@ class KubeApi:
             self.open -= 1
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
-        place = (self._plurals[request.match_info["plural"]], request.match_info["namespace"], request.match_info["name"])
+        place = (
+            self._plurals[request.match_info["plural"]],
+            request.match_info["namespace"],
+            request.match_info["name"],
+        )
         if (fault := self.faults.get(place[2])) is not None:
             return await self._failed(request, fault)
         if request.method == "PATCH":

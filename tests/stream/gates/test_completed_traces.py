@@ -171,9 +171,10 @@ def scores(verdict: dict[str, Any]) -> dict[str, Any]:
 
 async def decided(stage: Stage, name: str) -> dict[str, Any]:
     await stage.send("ramp-steps", step(name, experiment_id=name, agent_version="v1", vertical="remediation"))
-    return await stage.until(
+    found: dict[str, Any] = await stage.until(
         lambda: next((one for one in stage.on_topic("verdicts") if one["request_id"] == name), None)
     )
+    return found
 
 
 async def test_from_bare_traces_to_scores_and_the_same_verdict_without_the_cluster_and_from_an_emptied_redis(

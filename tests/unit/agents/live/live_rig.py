@@ -80,7 +80,7 @@ class MemoryFigures:
             found[whose] -= by
         return {whose: by for whose, by in found.items() if by}
 
-    def ended_as(self, end: End, rated: str | None = None) -> int:
+    def ended_as(self, end: StrEnum, rated: str | None = None) -> int:
         return sum(by for (whose, how), by in self.ends.items() if how is end and rated in (None, whose.rated))
 
 
