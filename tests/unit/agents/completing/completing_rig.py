@@ -107,7 +107,7 @@ class Rig:
         self.cluster, self.opik = Cluster(*objects), OpikTwin()
         self.proposals = Proposals(self.cluster, Kinds(), {NAMESPACE})
         self.figures, self.observed = MemoryFigures(), list[Workflow]()
-        self.waiting: list[Rec] = []
+        self.waiting: list[Any] = []
         self.published: list[dict[str, Any]] = []
         self.new_process()
 

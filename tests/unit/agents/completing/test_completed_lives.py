@@ -30,7 +30,7 @@ def bare(rid: str = "r", **more: Any) -> dict[str, Any]:
 
 def completed(event: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The trace as we publish it, a second later."""
-    fields: dict[str, Any] = dict.fromkeys(FIELDS, {}) | {"proposal_phase": "Completed"}
+    fields: dict[str, Any] = {name: {} for name in FIELDS} | {"proposal_phase": "Completed"}
     text = {"messages": [{"role": "assistant", "content": [{"type": "text", "text": "SUMMARY"}]}]}
     return SEALS.sealed({**event, "ended_at": event["ended_at"] + 60, "output": text, **fields, **more})
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid6 import uuid7
 
 from agents.judge_scores import live_events
-from agents.live.balance import Balance, End, Whose
+from agents.live.balance import Balance, Whose
 from agents.live.judging import LiveJudging
 from agents.ports import Unavailable
 from evalcore.judges.evaluator import Prompt
