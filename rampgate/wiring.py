@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agents import rerolls, thumbs, traces
-from agents.join.step import Agent
+from agents.join.batches import Agent
 from agents.newcomers import Newcomers
 from agents.own_calls import own_key
 from agents.policy import Attributes, Policy
