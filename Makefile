@@ -32,7 +32,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
 .PHONY: help setup setup-dev demo test check lint format types contract unit stream quick-faults faults slow nightly mutants bench \
-	sdk-recordings \
+	sdk-recordings wheel \
 	lock audit docs tools jars secrets compose-check clean
 
 help: ## list the targets
@@ -115,6 +115,9 @@ bench: setup-dev jars $(VENV)-bench/.stamp ## events a second, latency and more,
 sdk-recordings: setup-dev $(VENV)-sdks/.stamp ## one scenario in each SDK of agents, recorded again and read
 	@$(PY) -m tests.sdk_recordings $(VENV)-sdks/bin/python
 	@$(PY) -m pytest -q -n 0 tests/unit/rampgate/suite/tracing/test_sdk_recordings.py
+
+wheel: setup-dev ## README's five minutes from the built wheel, in an empty environment
+	@$(PY) -m pytest -q -n 0 -m slow tests/unit/rampgate/spec/test_five_minutes.py $(PYTEST_ARGS)
 
 # quixstreams can't live with our pins, nor can SDKs of agents: what needs them has an environment of its own.
 $(VENV)-%/.stamp: requirements-%.lock $(STAMP_BASE)

@@ -11,10 +11,11 @@ import orjson
 
 from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, loads, quoted, time_ms, validate
 from agents.gates.pools import PRODUCTION, pool
+from agents.join.batches import Agent, Batch, MergeResult, index_of
 from agents.join.due_turns import next_check
 from agents.join.join import merge_lost, merge_trace
 from agents.join.sessions import derive
-from agents.join.step import Agent, Batch, MergeResult, StepContext, index_of
+from agents.join.step import StepContext
 from agents.join.versions import Came, standing_of
 from agents.keys import turn_key
 from agents.own_calls import claimed, is_own

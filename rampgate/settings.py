@@ -242,9 +242,9 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Seals our headers on dead letters, a suite's store, the audit of exports, traces of our own calls, "
-        "and traces that were completed with their workflows; without it no such trace counts as ours, and Redis keeps "
-        "a key for headers",
+        description="Seals our headers on dead letters, a suite's store, the audit of exports, traces of our own "
+        "calls, and traces that were completed with their workflows; without it no such trace counts as ours, and "
+        "Redis keeps a key for headers",
     )
     seal_key_file: Path | None = None
     seal_key_previous: SecretStr | None = Field(

@@ -103,7 +103,7 @@ def _short(score: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Returns the object. Raises ValueError for a key that it has twice."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -111,4 +111,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_without_duplicates)
+_JSON = json.JSONDecoder(object_pairs_hook=without_duplicates)

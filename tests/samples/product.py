@@ -14,10 +14,10 @@ from typing import Any
 from agents import rerolls, thumbs, traces
 from agents.codec import TraceFacts
 from agents.gates.ports import GatePorts, Item
+from agents.join.batches import Agent, Batch, handle
 from agents.join.due_turns import revisit
 from agents.join.join import latest_first
 from agents.join.rebuilding import adopt
-from agents.join.step import Agent, Batch, handle
 from agents.keys import FOREVER
 from agents.newcomers import Newcomers
 from agents.policy import Policy

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from agents import traces
 from agents.gates.ports import GatePorts, Item, Sample
-from agents.join.step import Batch, handle
+from agents.join.batches import Batch, handle
 from agents.keys import FOREVER
 from agents.policy import Policy
 from agents.ports import Ports
