@@ -56,7 +56,7 @@ def traces(seed: int, now_ms: int, topics: Topics) -> list[Message]:
     rng, out = random.Random(f"{seed} workflows"), []  # noqa: S311 - traffic, not a secret
     for number in range(TRACES):
         at = began(number, now_ms)
-        turn = {
+        turn: dict[str, Any] = {
             "trace_id": uuid7(at, rng),
             "response_id": f"resp_{rng.getrandbits(96):024x}",
             "project": PROJECT,
