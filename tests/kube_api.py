@@ -1,7 +1,8 @@
 """A stand-in for a cluster's API server, over HTTP: objects of one group in memory, with the faults of a real one.
 
-It serves what `streams.cluster.kubernetes` asks for: get, watch, apply and delete. The real client, lightkube, speaks to
-it. A fault holds for an object's name, or for a namespace's watch by `watch NAMESPACE`, until it is taken away.
+It serves what `streams.cluster.kubernetes` asks for: get, list, watch, apply and delete. The real client, lightkube,
+speaks to it. A fault holds for an object's name, or for a namespace's watch by `watch NAMESPACE`, until it is taken
+away.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
@@ -26,15 +27,18 @@ TOKEN = "made-up-token"
 
 class KubeApi:
     """`objects` are those of the twin behind it. `requests`: each as `METHOD path`; `peers`: the client's connections,
-    by port; `round_trips`: how often a request came when none was open."""
+    by port; `most_open`: how many objects were asked for at once."""
 
-    def __init__(self, objects: Iterable[Object] = (), kinds: Kinds = Kinds()) -> None:
+    def __init__(self, objects: Iterable[Object] = (), kinds: Kinds | None = None) -> None:
+        kinds = kinds or Kinds()
         self.twin = Twin(objects)
         self.faults: dict[str, str] = {}
         self.requests: list[str] = []
         self.peers: Counter[int] = Counter()
         self.tokens: set[str] = set()
         self.delay = 0.0
+        self.operator: Callable[[Object], Iterable[Object]] = lambda applied: ()
+        """What the operator makes of a Proposal that is applied: its children, and itself with a status."""
         self.open = self.most_open = 0
         self.url = ""
         self._plurals = {
@@ -105,8 +109,11 @@ class KubeApi:
         if (fault := self.faults.get(place[2])) is not None:
             return await self._failed(request, fault)
         if request.method == "PATCH":
-            body = json.loads(await request.text())
-            return web.json_response(await self.twin.apply(body), status=201)
+            applied = await self.twin.apply(json.loads(await request.text()))
+            assert not isinstance(applied, Unread)
+            for one in self.operator(applied):
+                await self.twin.apply(one)
+            return web.json_response(applied, status=201)
         found = await self.twin.get(*place)
         if isinstance(found, Unread):
             return _status(404)
@@ -178,6 +185,22 @@ async def _ended(runner: web.AppRunner) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def replayed(recorded: Iterable[Sequence[Object]]) -> Callable[[Object], Iterable[Object]]:
+    """What an operator makes of a Proposal whose request one of the recorded workflows has: that workflow, under the
+    Proposal's own name and in its namespace."""
+    by_request = {of[0]["spec"]["request"].strip(): of for of in recorded}
+
+    def operator(applied: Object) -> Iterator[Object]:
+        first, *children = by_request[applied["spec"]["request"].strip()]
+        name, namespace = applied["metadata"]["name"], applied["metadata"]["namespace"]
+        for one in (*children, first):
+            renamed = json.loads(json.dumps(one).replace(first["metadata"]["name"], name))
+            owner = {"ownerReferences": [{"uid": applied["metadata"]["uid"]}]} if one is not first else {}
+            yield {**renamed, "metadata": {"name": renamed["metadata"]["name"], "namespace": namespace, **owner}}
+
+    return operator
 
 
 def _versioned(one: Object) -> dict[str, Any]:

@@ -6,20 +6,22 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from evalcore.remediation.objects import UNREAD, Kinds, Object, Why, is_namespace
-from evalcore.remediation.phase import derive_phase
 from evalcore.remediation.workflow import STEPS, children
 from evalcore.scoring.items import Failed
 from streams.cluster.port import Cluster, Unread
 from streams.cluster.reading import read_workflow
+from streams.cluster.watching import Known, Proposals
 from streams.retry import Retry
 
 LABEL: Final = ("app.kubernetes.io/managed-by", "rampgate")
 """The label of each Proposal that is run, and its value: by it `remediation clean` finds what is left."""
+LOOK_SECONDS: Final = 0.2
+"""From one look at what the watch says to the next; a look costs no request."""
 _DELETING: Final = Retry(tries=3, longest=2.0)
 
 
@@ -33,11 +35,12 @@ class _NotDeleted(Exception):
 
 @dataclass(frozen=True)
 class CaseRunner:
-    """Runs cases on a cluster. A workflow that has not ended after `wait` seconds is read as it is. `left` is called
-    with each Proposal that could not be deleted, and why."""
+    """Runs cases on a cluster, in namespaces that `proposals` follows. A workflow that has not ended after `wait`
+    seconds is read as it is. `left` is called with each Proposal that could not be deleted, and why."""
 
     cluster: Cluster
     kinds: Kinds
+    proposals: Proposals
     wait: float
     left: Callable[[str], None]
 
@@ -70,16 +73,16 @@ class CaseRunner:
         }
 
     async def _ended(self, namespace: str, name: str) -> Object | Unread:
-        """Returns the Proposal once its workflow has ended, or as it is when the time is up."""
-        changes = self.cluster.watch(self.kinds.proposal, namespace)
+        """Returns the Proposal once its workflow has ended or it can't be followed, or as it is when the time is up."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.wait), aclosing(changes):
-                async for change in changes:
-                    if isinstance(change, Unread):
-                        if change.why is Why.FORBIDDEN:
-                            return change
-                    elif change[1]["metadata"].get("name") == name and (change[0] == "DELETED" or _terminal(change[1])):
-                        break
+            async with asyncio.timeout(self.wait):
+                while True:
+                    match self.proposals.known(namespace, name):
+                        case Known(phase=phase) if phase.terminal:
+                            break
+                        case Unread(why=Why.FORBIDDEN | Why.NOT_FOUND):
+                            break
+                    await asyncio.sleep(LOOK_SECONDS)
         return await self.cluster.get(self.kinds.proposal, namespace, name)
 
     async def _delete(self, namespace: str, name: str) -> None:
@@ -95,11 +98,7 @@ class CaseRunner:
             self.left(f"{namespace}/{name} is not deleted: {error}; {remedy}")
 
     def _manifest(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        metadata = case.get("metadata")
-        told = metadata.get("proposal") if isinstance(metadata, Mapping) else None
-        namespace, spec = (told.get("namespace"), told.get("spec")) if isinstance(told, Mapping) else (None, None)
-        if not is_namespace(namespace) or not isinstance(spec, Mapping):
-            raise NoCase("metadata.proposal: must be {namespace, spec}, the Proposal to apply")
+        told = _proposal_of(case)
         request = case.get("input")
         asked = {"request": request} if isinstance(request, str) else {}
         return {
@@ -107,17 +106,25 @@ class CaseRunner:
             "kind": self.kinds.proposal,
             "metadata": {
                 "name": f"rampgate-{secrets.token_hex(8)}",
-                "namespace": namespace,
+                "namespace": told["namespace"],
                 "labels": dict([LABEL]),
             },
-            "spec": {**asked, **spec},
+            "spec": {**asked, **told["spec"]},
         }
 
 
-def _terminal(proposal: Object) -> bool:
-    status = proposal.get("status")
-    conditions: Any = status.get("conditions") if isinstance(status, Mapping) else []
-    return derive_phase(conditions, proposal.get("spec")).terminal
+def namespace_of(case: Mapping[str, Any]) -> str:
+    """Returns the namespace in which a case's Proposal runs. Raises NoCase."""
+    namespace: str = _proposal_of(case)["namespace"]
+    return namespace
+
+
+def _proposal_of(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = case.get("metadata")
+    told = metadata.get("proposal") if isinstance(metadata, Mapping) else None
+    if isinstance(told, Mapping) and is_namespace(told.get("namespace")) and isinstance(told.get("spec"), Mapping):
+        return told
+    raise NoCase("metadata.proposal: must be {namespace, spec}, the Proposal to apply")
 
 
 def said(unread: Unread) -> str:

@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +21,8 @@ from rampgate.report.model import Report, Section
 
 if TYPE_CHECKING:
     from evalcore.remediation.objects import Object
-    from evalcore.remediation.sealing import Seals
     from rampgate.remediation.cases import CaseRunner
+    from rampgate.settings import Settings
     from streams.cluster.port import Cluster, Unread
 
 
@@ -108,19 +109,8 @@ async def run(
 
     Example: rampgate remediation run --cases cases.jsonl > outputs.jsonl
     """
-    from evalcore.remediation.sealing import ANSWERS
-    from rampgate.remediation.access import open_cluster, seals_of
-    from rampgate.remediation.cases import CaseRunner
-
-    settings = context.settings
-    cluster = open_cluster(settings)
-    runner = CaseRunner(cluster, settings.cluster_kinds, settings.enrichment_wait_seconds, _note)
-    seals = seals_of(settings, ANSWERS)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _task().cancel)
-    try:
-        return await (_run_one(runner) if cases is None else _run_all(runner, cases, seals))
-    finally:
-        await cluster.close()
+    return await (_run_one(context.settings) if cases is None else _run_all(context.settings, cases))
 
 
 @command("rampgate.remediation.command:clean_report")
@@ -170,17 +160,37 @@ def clean_report(told: Mapping[str, Any]) -> Report:
     return Report("Clean", result, "fail" if told["failed"] else "pass", [section] if told["deleted"] else [])
 
 
-async def _run_one(runner: CaseRunner) -> int:
+@asynccontextmanager
+async def _running(settings: Settings, namespaces: Collection[str]) -> AsyncIterator[CaseRunner]:
+    """Yields what runs cases in these namespaces. Raises Failure."""
+    from rampgate.remediation.access import open_cluster
+    from rampgate.remediation.cases import CaseRunner
+    from streams.cluster.watching import Proposals
+
+    kinds, cluster = settings.cluster_kinds, open_cluster(settings, len(namespaces))
+    proposals = Proposals(cluster, kinds, namespaces)
+    following = asyncio.create_task(proposals.run())
+    try:
+        yield CaseRunner(cluster, kinds, proposals, settings.enrichment_wait_seconds, _note)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await cluster.close()
+
+
+async def _run_one(settings: Settings) -> int:
     import orjson
 
     from evalcore.scoring.items import Failed
-    from rampgate.remediation.cases import NoCase
+    from rampgate.remediation.cases import NoCase, namespace_of
 
     if sys.stdin.isatty():
         raise Failure("no case on the input: give one as JSON, or --cases FILE")
     try:
-        case = orjson.loads(sys.stdin.buffer.read())
-        answer = await runner.answer(case if isinstance(case, dict) else {})
+        given = orjson.loads(sys.stdin.buffer.read())
+        case = given if isinstance(given, dict) else {}
+        async with _running(settings, {namespace_of(case)}) as runner:
+            answer = await runner.answer(case)
     except (orjson.JSONDecodeError, NoCase) as error:
         raise Failure(f"the case on the input: {error}") from error
     if isinstance(answer, Failed):
@@ -190,26 +200,32 @@ async def _run_one(runner: CaseRunner) -> int:
     return 0
 
 
-async def _run_all(runner: CaseRunner, path: Path, seals: Seals) -> int:
+async def _run_all(settings: Settings, path: Path) -> int:
     """Runs the cases of a namespace one after the other, since they repair the same things, and namespaces at once."""
     import orjson
 
+    from evalcore.remediation.sealing import ANSWERS
     from evalcore.scoring.items import Failed, identity
     from rampgate.ci_gate.inputs import read_dataset
-    from rampgate.remediation.cases import NoCase
+    from rampgate.input_files import BadFile
+    from rampgate.remediation.access import seals_of
+    from rampgate.remediation.cases import NoCase, namespace_of
 
+    seals = seals_of(settings, ANSWERS)
     if not seals.held:
         _note("no RAMPGATE_SEAL_KEY: the answers bear no seal, and `gate run --outputs` drops what the cluster says")
-    rows = list(enumerate(read_dataset(path).items))
+    cases: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for number, case in enumerate(read_dataset(path).items):
+        name = identity(case, number)
+        try:
+            cases.setdefault(namespace_of(case), []).append((name, case))
+        except NoCase as error:
+            raise BadFile(f"{path}: {name[:80]}: {error}") from error
     failed = []
 
-    async def in_turn(some: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-        for number, row in some:
-            name = identity(row, number)
-            try:
-                answer = await runner.answer(row)
-            except NoCase as error:
-                answer = Failed(str(error))
+    async def in_turn(runner: CaseRunner, some: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for name, case in some:
+            answer = await runner.answer(case)
             if isinstance(answer, Failed):
                 failed.append(name)
                 line: dict[str, Any] = {"id": name, "error": answer.why}
@@ -219,14 +235,9 @@ async def _run_all(runner: CaseRunner, path: Path, seals: Seals) -> int:
             sys.stdout.buffer.write(orjson.dumps(line) + b"\n")
             sys.stdout.buffer.flush()
 
-    by_namespace: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
-    for number, row in rows:
-        told = (row.get("metadata") or {}).get("proposal")
-        place = str(told.get("namespace")) if isinstance(told, Mapping) else ""
-        by_namespace.setdefault(place, []).append((number, row))
-    async with asyncio.TaskGroup() as group:
-        for some in by_namespace.values():
-            group.create_task(in_turn(some))
+    async with _running(settings, cases) as runner, asyncio.TaskGroup() as group:
+        for some in cases.values():
+            group.create_task(in_turn(runner, some))
     return 1 if failed else 0
 
 

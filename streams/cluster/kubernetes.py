@@ -25,6 +25,8 @@ from streams.cluster.port import LARGEST_ANSWER, Unread
 
 CONNECTIONS: Final = 8
 """Connections of one process over HTTP/1.1; over TLS a cluster takes all requests on one."""
+WATCH_PAUSE: Final = 30.0
+"""Seconds from the start of a namespace's watch to that of its next, so that waiting takes two requests a minute."""
 LISTED_AT_ONCE: Final = 20
 """Objects of an answer to a list."""
 OURS: Final = "rampgate"
@@ -36,14 +38,14 @@ _REFUSED: Final = {401: Why.FORBIDDEN, 403: Why.FORBIDDEN, 404: Why.NOT_FOUND, 4
 @dataclass(frozen=True)
 class Access:
     """Where the cluster's API is and how it is asked. `url`: None for that of the pod's service account, else of
-    $KUBECONFIG, else of ~/.kube/config, with their keys. `seconds`: for one answer. `watch_pause`: seconds from the
-    start of a namespace's watch to that of its next."""
+    $KUBECONFIG, else of ~/.kube/config, with their keys. `seconds`: for one answer. `watch_pause`: see
+    WATCH_PAUSE."""
 
     url: str | None = None
     token_file: Path | None = None
     ca_file: Path | None = None
     seconds: float = 10.0
-    watch_pause: float = 30.0
+    watch_pause: float = WATCH_PAUSE
     connections: int = CONNECTIONS
 
 
