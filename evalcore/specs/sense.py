@@ -87,11 +87,14 @@ def _of_candidate(candidate: SpecCandidate | None) -> Iterator[Said]:
         elif not _NAME.fullmatch(name):
             message = f"must be a variable's name, got {name[:80]!r}"
             yield Said(at, "no-variable", message, "write the name alone; the value comes from where the run starts")
-    for path, text in _texts(told, ("candidate",)):
+    yield from _variables(told, ("candidate",), "name {} in candidate.environment, and have the agent read it")
+
+
+def _variables(told: dict[str, Any], at: FieldPath, fix: str) -> Iterator[Said]:
+    for path, text in _texts(told, at):
         if found := _VARIABLE.search(text):
             message = f"must be the text itself, got the variable {found[0]}: it is not filled in here"
-            fix = f"name {found[0][2:-1]} in candidate.environment, and have the agent read it"
-            yield Said(path, "variable", message, fix)
+            yield Said(path, "variable", message, fix.format(found[0][2:-1]))
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
@@ -107,11 +110,10 @@ def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
 
 def _of_ensemble(spec: AgentSpec) -> Iterator[Said]:
     config = spec.judge_config
-    models = config.ensemble.models if config is not None and config.ensemble is not None else ()
-    for path, text in _texts(config.model_dump(exclude_defaults=True) if config is not None else {}, ("judge_config",)):
-        if found := _VARIABLE.search(text):
-            message = f"must be the text itself, got the variable {found[0]}: it is not filled in here"
-            yield Said(path, "variable", message, "write the model's name")
+    if config is None:
+        return
+    models = config.ensemble.models if config.ensemble is not None else ()
+    yield from _variables(config.model_dump(exclude_defaults=True), ("judge_config",), "write the model's name")
     for place, name in enumerate(models):
         if name in models[:place]:
             message = f"{name} is named twice: it is asked twice, and has two votes"

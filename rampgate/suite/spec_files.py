@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalcore.registry.judge import digest
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.layers import CorrectnessTotal
 from evalcore.specs.merging import RUBRICS, CantInclude
 from evalcore.specs.reading import SpecReading, read_spec, spec_hash
@@ -170,7 +170,7 @@ def _case(query: GoldenQuery, spec: AgentSpec, ensemble: float | None) -> SuiteC
         row["expected"] = query.correctness.model_dump(mode="json", exclude_none=True)
     judges = rubric_judges(query, spec.judge_config, in_ensemble(name, spec.judge_config, ensemble))
     total = CorrectnessTotal(query, judges)
-    return SuiteCase(name, row, query.tags, None, query.tags, checks_of(query), judges, {SCORE: total})
+    return SuiteCase(name, row, query.tags, None, query.tags, assertions(query.correctness), judges, {SCORE: total})
 
 
 def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:

@@ -92,6 +92,15 @@ def test_a_spec_says_what_blocks_on_the_stream_too() -> None:
     assert found(trace(tools=["a", "b", "c"]), blocking).value == 0.0
 
 
+def test_there_is_no_baseline_on_the_stream() -> None:
+    """What needs one warns; where it blocks, the trace is unscored."""
+    needing = SPEC.replace("path: {", "cost: {max_cost_multiplier: 2.0}\n    path: {")
+    warned = found(trace(), judge(needing))
+    assert warned.value == 1.0
+    assert "max_cost_multiplier can't be checked" in warned.reason
+    assert isinstance(found(trace(), judge(f"{needing}fail_on: [max_cost_multiplier]\n")), CallFailed)
+
+
 def test_it_asks_no_model() -> None:
     assert not needs_model(judge())
 
