@@ -14,7 +14,8 @@ from typing import Any
 import psutil
 import redis
 
-from benchmarks.lab import ROOT, Failed, Lab
+from benchmarks.lab import Failed, Lab
+from benchmarks.processes import ROOT
 from benchmarks.records import response_id
 from rampgate.local.services.process import ChildProcess
 

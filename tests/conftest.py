@@ -29,6 +29,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
+from tests import byte_code
 from tests.fork_server import keep_commands, share, warm_children
 from tests.giving_up import give_up
 from tests.logs_restored import logs_restored
@@ -72,8 +73,9 @@ class FilesTogether(LoadFileScheduling):
             self.workqueue = OrderedDict((scope, self.workqueue[scope]) for scope in (*order, *following))
 
 
-def pytest_xdist_setupnodes() -> None:
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     share()
+    byte_code.write(config)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:

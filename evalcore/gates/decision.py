@@ -206,7 +206,8 @@ def _stands(
     if not found.passed or one.answers.n >= least:
         return found
     had = f"{one.answers.n} of the {least} items that it needs" if score is not None else "no item"
-    message = f"{name} has {had} to score, {one.answers.not_applicable} were not applicable"
+    why = one.unasked and f"; {one.unasked}"
+    message = f"{name} has {had} to score, {one.answers.not_applicable} were not applicable{why}"
     return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
 
 

@@ -227,6 +227,7 @@ def judged(
         cut_share=cut_share,
         noise=None if dimension else judge.noise,
         confirmation=judge.rule.confirmation,
+        unasked=f"its filter ({judge.filter.words}) fits none" if judge.filter is not None and not answers else "",
     )
 
 

@@ -16,7 +16,8 @@ class Judged:
     empty where it is not; `suspension` whether that blocks or warns. `standing` is what the limits rest on, and
     `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more; of
     `cut_share` of them it may have been shown a part. `noise`: what was measured of the judge's disagreement with
-    itself; `confirmation`: how often a failing answer of it is asked for."""
+    itself; `confirmation`: how often a failing answer of it is asked for. `unasked`: what kept it
+    from being asked about any item."""
 
     answers: Answers
     limits: Limits
@@ -32,3 +33,4 @@ class Judged:
     cut_share: float = 0.1
     noise: Noise | None = None
     confirmation: Confirmation | None = None
+    unasked: str = ""

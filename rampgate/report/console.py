@@ -23,7 +23,7 @@ def show(report: Report, console: Console | None = None) -> None:
     for section in report.sections:
         if not section.pages_only:
             _section(section, console)
-    for why in report.reasons:
+    for why in report.said_once:
         _reason(why, console)
     if report.facts:
         console.print(f"[dim]{plain(report.facts, LONGEST_MESSAGE)}[/]")

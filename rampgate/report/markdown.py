@@ -22,7 +22,7 @@ at what was rendered. A space without width right behind it hides it from that l
 
 def markdown(report: Report) -> str:
     lines = [f"## {SIGNS[report.tone]} {in_markdown(report.title)}: {in_markdown(report.result)}", ""]
-    lines += [f"- {in_markdown(why.sentence)}" for why in report.reasons] + [""] * bool(report.reasons)
+    lines += [f"- {in_markdown(why.sentence)}" for why in report.said_once] + [""] * bool(report.reasons)
     for section in report.sections:
         lines += _section(section)
     return "\n".join([*lines, *([in_markdown(report.facts), ""] if report.facts else []), ""])

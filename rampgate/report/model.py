@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rampgate.report.drawing import Course, Drawing
@@ -106,3 +106,11 @@ class Report:
     reasons: Sequence[Reason] = ()
     tests: Sequence[str] | Mapping[str, str] = ()
     facts: str = ""
+
+    @property
+    def said_once(self) -> list[Reason]:
+        """The reasons for a person: those that differ only in what they are about are one, about all of it."""
+        found: dict[Reason, list[str]] = {}
+        for why in self.reasons:
+            found.setdefault(replace(why, about="", test=""), []).append(why.about)
+        return [replace(why, about=", ".join(filter(None, names))) for why, names in found.items()]

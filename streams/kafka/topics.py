@@ -107,8 +107,11 @@ async def _tell_of_unfit(
     except KAFKA_ERRORS as error:  # brokers that don't let us ask
         log.info("topics_not_described", reason=reason_of(error))
         return
+    # Another broker than before may answer, one that does not know of a new topic's partitions yet.
     replicas = {
-        topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"]) for topic in described
+        topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"])
+        for topic in described
+        if topic["partitions"]
     }
     for resource in (resource for answer in answers for resource in answer.resources):
         name, entries = resource[3], {entry[0]: entry[1] for entry in resource[4]}

@@ -14,8 +14,8 @@ from typing import Any
 import structlog
 
 from agents import rerolls, thumbs
+from agents.join.batches import Agent
 from agents.join.due_turns import revisit
-from agents.join.step import Agent
 from agents.join.step_data import Report
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.keys import turn_keys

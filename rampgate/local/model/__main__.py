@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from typing import get_args
 
 import uvloop
@@ -40,7 +41,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
         obeys=arguments.gullible, rubric=arguments.gullible_rubric, within=arguments.gullible_within
     )
     behaviour = Behaviour(latency_seconds=arguments.latency, gullible=believes or None)
-    running = await start(arguments.host, arguments.port, key=key, behaviour=behaviour)
+    try:
+        running = await start(arguments.host, arguments.port, key=key, behaviour=behaviour)
+    except OSError as error:
+        sys.exit(f"--port {arguments.port}: {error.strerror}; give another one, or 0 for a free one")
     print(json.dumps({"url": running.url, "stand_in": LABEL}), flush=True)
     await ended.wait()
     await running.close()

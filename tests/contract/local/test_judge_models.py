@@ -76,6 +76,15 @@ async def test_a_200_without_a_completion_is_an_outage_whichever_way_leads_to_th
         local.model.tell(Behaviour())
 
 
+def test_a_port_that_is_taken_ends_the_stand_in_with_what_to_do(local: Running) -> None:
+    port = local.url.split(":")[2].split("/")[0]
+    begun = [sys.executable, "-m", "rampgate.local.model", "--port", port]
+    ended = subprocess.run(begun, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("give another one, or 0 for a free one\n")
+    assert "Traceback" not in ended.stderr
+
+
 async def test_openais_own_client_works_on_the_stand_in_unmodified(local: Running) -> None:
     async with openai.AsyncOpenAI(base_url=local.url, api_key=KEY, max_retries=0) as client:
         messages = [{"role": "user", "content": "<x>#quality:1</x> S is a whole number from 1 to 5"}]

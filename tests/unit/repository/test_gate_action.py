@@ -192,6 +192,10 @@ def test_pc5_10_2_a_gates_figures_are_written_and_kept_whatever_its_verdict(runn
     (keeps,) = (step for step in UPLOADS if step["with"]["path"].endswith(".prom"))
     assert keeps["uses"].startswith("actions/upload-artifact@")
     assert keeps["if"].startswith("${{ !cancelled() && "), "also of a gate that failed its step"
+    assert keeps["with"]["name"].endswith("${{ inputs.vertical && format('-{0}', inputs.vertical) }}"), (
+        "a job's gates of two verticals keep their figures apart, and a gate that runs again replaces its own"
+    )
+    assert keeps["with"]["overwrite"] == "true"
     assert keeps["continue-on-error"] == "true", "and the verdict does not wait for the store of artifacts"
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     committed(runner.proposed)

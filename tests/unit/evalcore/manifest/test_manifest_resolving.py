@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evalcore.manifest.discovery import components
 from evalcore.manifest.resolving import Resolution, edited_by_hand, resolve, resolved
 from evalcore.registry.disk import read_tree
-from evalcore.registry.files import COMPONENTS, VERTICALS
+from evalcore.registry.files import COMPONENTS, MANIFEST, VERTICALS
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Document, FieldPath, Parsed, Place
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
@@ -186,6 +186,10 @@ def test_judges_and_archetypes_that_nobody_declares_are_told_where_the_component
         ("archetype-exists", "hello.xml"),
     }
     assert any("did you mean 'ux_quality'?" in p.message for p in found)
+    remedies = " ".join(p.fix for p in found)
+    assert "a file in rules/" in remedies
+    assert "manifest-base.yaml" in remedies
+    assert MANIFEST not in remedies, "a remedy names the source, not what is made of it"
 
 
 def test_an_unknown_judge_or_a_safety_judge_in_a_selection_is_refused() -> None:

@@ -76,6 +76,7 @@ def test_a_field_changed_by_hand_is_told_as_that() -> None:
     [found] = told(changed(MANIFEST, b"  ux_quality: 0.7", b"  ux_quality: 0.6"))
     assert (found.check, found.field) == ("manifest-edited-by-hand", "thresholds.ux_quality")
     assert found.message == "0.6 here; its sources give 0.7"
+    assert "into manifest-base.yaml" in found.fix, "what the command writes is not where a change belongs"
 
 
 def test_a_comment_added_by_hand_is_told() -> None:

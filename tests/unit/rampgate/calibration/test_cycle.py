@@ -164,6 +164,22 @@ def test_pf9_5_3_an_inverted_judge_gets_no_floor(configs: Path) -> None:
     assert stated["floor_provenance"]["calibration"]["inverted_findings"] == "Inverted: brevity."
 
 
+def test_pf9_fr10_a_judge_no_better_than_chance_is_for_the_rounds_reviewers_to_decide(tmp_path: Path) -> None:
+    def by_chance(row: dict[str, str], person: str) -> int:
+        number = int(row["item_id"].removeprefix("r"))
+        return number // 5 % 5 + 1 if row["judge_id"] == "brevity" and number % 25 else agreeing(row, person)
+
+    scores = annotated(by_chance)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
+    found = {one["judge_id"]: (one["inverted"], one["carries_signal"]) for one in told["inversion"]}
+    assert found == {"brevity": (False, False), "helpfulness": (False, True)}, (code, err)
+    report = (tmp_path / ROUND / "report.md").read_text()
+    table, _, decide = report.partition("To decide")
+    assert "brevity: not inverted, and no better than chance: Pearson" in decide
+    assert "helpfulness: not inverted" not in decide
+    assert "⚠️ not inverted, and no better than chance" in table, "a warning in the table, too"
+
+
 def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(tmp_path: Path) -> None:
     """An earlier version of a judge gave the turns scores that are the opposite of people's; today's agrees with them.
     Opik does not say which version gave a score."""

@@ -82,7 +82,9 @@ def test_without_a_list_a_judge_whose_filter_fits_no_trace_is_no_judge_of_the_ga
     assert (found["verdict"], "helpfulness" in found["per_judge_scores"]) == ("pass", False)
     told = ran("--milestone", "pre_ramp", "--traces", rig.traces).stdout
     assert "its filter fits no trace: helpfulness" in told
-    assert codes(gate(rig, "--judges", "helpfulness", code=1)) == {"insufficient_sample"}
+    named = gate(rig, "--judges", "helpfulness", code=1)
+    assert codes(named) == {"insufficient_sample"}
+    assert "its filter (agent_id = another-agent) fits none" in " ".join(one["message"] for one in named["reasons"])
 
 
 def test_too_few_traces_are_an_insufficient_sample(rig: Rig) -> None:

@@ -74,6 +74,10 @@ def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: R
     (first, *_) = found["reasons"]
     assert "`trace: {question: PATH}` in the vertical's file" in first["message"]
     assert found["evidence"]["model_calls"] == 0
+    shown = ran("--milestone", "pre_ramp", "--traces", rig.traces).stdout
+    said_once = [line for line in shown.splitlines() if "its score lies between 0 and 1" in line]
+    assert len(said_once) == 1, "judges with one cause are one reason to read"
+    assert {name for name, one in found["per_judge_scores"].items() if name in said_once[0]} > {"refusal"}
 
 
 @pytest.mark.parametrize(("lost", "code"), [(TRACES // 2 - 1, "judge_unavailable"), (TRACES // 2, "unreadable_item")])

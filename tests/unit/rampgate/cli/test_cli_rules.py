@@ -285,6 +285,8 @@ def test_pf9_fr1_judges_are_listed_by_id_classification_and_sub_agent(configs: P
     assert listed("--id", "jailbreaking", "--classification", "quality") == []
     category = ("--category", "receipt_scan", "--vertical", "receipts")
     assert listed("--classification", "quality", *category) == [one for one in listed(*category) if one not in safety]
+    assert listed("--id", "response_quality", *category) == ["response_quality"]
+    assert listed("--id", "greeting_quality", *category) == [], "it does not fire on the category"
     table = run(configs, "rules", "list", "--classification", "safety_refusal").out
     assert f"{len(safety)} judges" in table
 

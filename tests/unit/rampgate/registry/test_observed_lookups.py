@@ -12,11 +12,13 @@ import pytest
 
 from evalcore import reloading
 from evalcore.reloading import ReloadingRegistry
+from evalcore.scoring.http_client import HttpClient
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.registry.metrics import RegistryMetrics, observed
 from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings
 from rampgate.wiring import make_parts
+from rampgate.worker.live_judging import ALERTS, LiveJudges, make_watch
 from rampgate.worker.operators import Operators
 from schemas.answers import Refresh
 from schemas.checks.evaluation import EvaluatedJudge, Evaluation, Origin
@@ -29,6 +31,7 @@ from tests.unit.agents.builders import Rec, thumb, trace
 from tests.unit.agents.join.world import World
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.evalcore.scoring.scoring_rig import Model, scorer
 
 
 @pytest.fixture
@@ -103,6 +106,25 @@ async def test_pf9_nfr2_a_worker_that_responds_to_an_evaluation_observes_its_loo
         assert lookups(parts.metrics) == 1
     finally:
         await operators.close()
+        await parts.close()
+
+
+@pytest.mark.usefixtures("shipped")
+async def test_pf9_nfr2_live_judging_and_the_watch_over_its_scores_each_observe_their_lookups() -> None:
+    """The watch looks so often that its lookups would hide that live judging observes none."""
+    given: dict[str, Any] = {"live_judging": True, "model_url": "http://127.0.0.1:1", "write": True}
+    parts = make_parts(Settings(kafka="127.0.0.1:1", redis="redis://127.0.0.1:1/0", configs=ROOT / "configs", **given))
+    live, client = LiveJudges(parts, scorer(Model())), HttpClient(*ALERTS)
+    try:
+        live.start(lambda: True)
+        assert live.consumer is not None
+        judging = getattr(live.consumer._handlers[parts.topics["traces"]], "__self__")  # noqa: B009
+        for number, looked in enumerate((judging.registry, make_watch(parts, client, lambda: True).registry), 1):
+            assert looked().judge("ux_quality") == reloading.current().judge("ux_quality")
+            assert lookups(parts.metrics) == number
+    finally:
+        await live.close()
+        await client.aclose()
         await parts.close()
 
 

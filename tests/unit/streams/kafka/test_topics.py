@@ -19,8 +19,10 @@ class Cluster:
     """So many brokers, and the topics that were made, each with its replicas and settings."""
 
     def __init__(self, brokers: int) -> None:
-        self.brokers, self.refuses = brokers, False
+        self.brokers, self.refuses, self.late = brokers, False, ""
+        """`late`: a topic of which the broker that is asked last does not know."""
         self.made: dict[str, tuple[int, dict[str, str]]] = {}
+        self.described = 0
 
     async def start(self) -> None: ...
 
@@ -30,9 +32,11 @@ class Cluster:
         return {"brokers": [{}] * self.brokers}
 
     async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
-        found = []
+        found, self.described = [], self.described + 1
         for name in names:
             replicas, _ = self.made.get(name, (0, {}))
+            if name == self.late and self.described > 1:
+                replicas = 0
             parts = [{"error_code": 0, "replicas": list(range(replicas))}] if replicas else []
             found.append({"topic": name, "error_code": 0 if replicas else 3, "partitions": parts})
         return found
@@ -93,6 +97,13 @@ async def test_an_existing_topic_with_less_is_told_of(
 async def test_brokers_that_do_not_let_us_ask_hold_nothing_up(cluster: Cluster) -> None:
     cluster.refuses = True
     assert await told(["thumbs"]) == {}
+
+
+async def test_a_broker_that_does_not_know_of_a_topic_yet_holds_up_no_start(cluster: Cluster) -> None:
+    cluster.made["thumbs"] = cluster.made["traces"] = (3, {"min.insync.replicas": "2"})
+    cluster.late = "thumbs"
+    assert await told(["thumbs", "traces"]) == {}
+    assert cluster.described == 2
 
 
 WEEK, DAY = 7 * 86_400_000, 86_400_000
