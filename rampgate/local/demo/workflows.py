@@ -38,7 +38,7 @@ REMEDIATOR: Final = Candidate(
     judges=(JUDGE, *(f"{JUDGE}.{name}" for name in ("diagnosis", "action", "verification"))),
 )
 TRACES: Final = 105
-SECONDS: Final = 40.0
+SECONDS: Final = 120.0
 
 
 def named(number: int) -> str:
