@@ -73,9 +73,10 @@ test: setup-dev jars tools lint ## what CI runs: the checks, and every test but 
 
 check: lint types contract ## lint, types and import contract
 
-lint: setup-dev ## ruff, rules and format
+lint: setup-dev ## ruff, rules and format; shellcheck
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/shellcheck --exclude SC1091 examples/remediation/scripts/*.sh # what a scenario sources is checked itself
 
 format: setup-dev ## let ruff repair what it can
 	@$(BIN)/ruff check --fix .

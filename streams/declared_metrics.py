@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
+from agents.completing import End as Completed
 from agents.live.balance import End
 from evalcore.framing import SUSPICIONS
+from evalcore.remediation.objects import Why
 from schemas.outcomes import Cause, State
 from schemas.signals import DECLARED, kinds
 from streams.metric_set import (
@@ -83,6 +85,12 @@ class DeclaredMetrics(MetricSet):
             "Records of ended traces of which judges can't read the question or the answer, neither where the "
             "vertical's `trace` says nor as plain text, content or messages; gates fail with unreadable_item. A repeat "
             "counts again.",
+            vertical=OPEN,
+        )
+        self.forged_traces = self._counter(
+            "rampgate_forged_traces_total",
+            "Records of traces with fields that only Rampgate writes (proposal_results and the like) without its valid "
+            "seal: the fields are dropped. An agent forges them, or the seal key was replaced. A repeat counts again.",
             vertical=OPEN,
         )
         self.pipeline_lag = self._histogram(
@@ -181,6 +189,25 @@ class DeclaredMetrics(MetricSet):
             "rampgate_live_waiting_records",
             "Records in work, or waiting for a trace's end or texts, missing_trace_seconds at most.",
             **whose,
+        )
+        self.workflows_due = self._counter(
+            "rampgate_workflows_due_total",
+            "Records of traces that name a workflow, where their vertical completes them: what ended and what waits.",
+        )
+        self.workflows_ended = self._counter(
+            "rampgate_workflows_ended_total",
+            "How those records ended: the trace completed, now or before, dead-lettered, superseded by a later record, "
+            "or handed over with its partition.",
+            end=tuple(Completed),
+        )
+        self.workflows_waiting = self._gauge(
+            "rampgate_workflows_waiting_records",
+            "Those that wait for their workflow's end, enrichment_wait_seconds at most.",
+        )
+        self.workflows_missing = self._counter(
+            "rampgate_workflows_missing_total",
+            "What could not be read of workflows that completed a trace, by why.",
+            why=tuple(Why),
         )
         self.regressions = self._counter(
             "rampgate_regressions_total",
@@ -309,7 +336,8 @@ class DeclaredMetrics(MetricSet):
         self.side_lag = self._gauge(
             "rampgate_side_lag_records",
             "Records that wait for a reader beside the join: the live judges (live), who let live_settle_seconds pass "
-            "first, or the news of failed verdicts (operators).",
+            "first, what completes traces with their workflows (completing), or the news of failed verdicts "
+            "(operators).",
             reader=OPEN,
             topic=OPEN,
             partition=OPEN,

@@ -65,8 +65,9 @@ class Metrics(DeclaredMetrics):
             label = vertical if vertical in registered else UNREGISTERED
             named = known_as(sub_agent, self.sub_agents), known_as(category, self.categories)
             self.records_written.labels(label, *named, kind).inc(by)
-        for vertical, by in report.unreadable.items():
-            self.unreadable_traces.labels(vertical if vertical in registered else UNREGISTERED).inc(by)
+        for found, counter in ((report.unreadable, self.unreadable_traces), (report.forged, self.forged_traces)):
+            for vertical, by in found.items():
+                counter.labels(vertical if vertical in registered else UNREGISTERED).inc(by)
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
         for kind, by in report.late.items():

@@ -60,7 +60,8 @@ class SuiteCase:
 class Suite:
     """A suite, read whole. `folder` is where the candidate is; `parts` are the hashes of its parts, `values` those that
     it is told. `unnamed` is code of the candidate that is in no part, and `code` then the commit that has it; `dropped`
-    are parts of the target branch's suite that the proposal's lacks."""
+    are parts of the target branch's suite that the proposal's lacks. `evidence`: our own `remediation run` answers, as
+    the target's suite says."""
 
     file: SuiteFile
     folder: Path
@@ -71,6 +72,7 @@ class Suite:
     unnamed: str = ""
     code: str = ""
     dropped: tuple[str, ...] = ()
+    evidence: bool = False
 
     @property
     def configuration(self) -> str:
@@ -105,13 +107,22 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
     file, folder = file_as(SuiteFile, _regular(path)), path.parent
     dropped: tuple[str, ...] = ()
-    theirs = path
+    theirs, evidence = path, _is_ours(file.candidate)
     if proposed is not None:
         theirs, candidate = proposed_candidate(path, proposed, lambda at: file_as(SuiteFile, at).candidate)
         dropped = tuple(sorted(set(file.candidate.parts) - set(candidate.parts)))
+        # The proposal's settings could name a cluster of its own.
+        settings = proposed / candidate.folder / "rampgate.toml"
+        same = all(getattr(candidate, name) == getattr(file.candidate, name) for name in ("command", "environment"))
+        evidence = evidence and same and not os.path.lexists(settings)
         file = file.model_copy(update={"candidate": candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
-    return replace(suite_of(file, path, cases, theirs), dropped=dropped)
+    return replace(suite_of(file, path, cases, theirs), dropped=dropped, evidence=evidence)
+
+
+def _is_ours(candidate: Candidate) -> bool:
+    """Tells whether a candidate is the command that runs workflows on a cluster and reads them itself."""
+    return tuple(candidate.command or ())[:3] == ("rampgate", "remediation", "run")
 
 
 def proposed_candidate(path: Path, proposed: Path, read: Callable[[Path], CandidateT]) -> tuple[Path, CandidateT]:

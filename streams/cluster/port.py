@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from evalcore.remediation.objects import Object, Why
+
+LARGEST_ANSWER: Final = 2_000_000
+"""Bytes that are read of one object."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +21,20 @@ class Unread:
 
 
 class Cluster(Protocol):
-    """Get, watch, apply and delete objects of one kind in a namespace."""
+    """Gets, watches, applies and deletes objects in a namespace."""
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | Unread:
-        """Returns the object; of an answer at most 2 MB are read."""
+        """Returns the object; of an answer at most LARGEST_ANSWER bytes are read."""
         ...
 
-    def watch(self, kind: str, namespace: str) -> AsyncIterator[tuple[str, Object] | Unread]:
-        """Yields all objects of the kind, then each change (`ADDED`, `MODIFIED`, `DELETED`, object); an `Unread` for each
-        time that the API could not be followed, after which it begins again by itself. One connection."""
+    def watch(self, kind: str, namespace: str) -> AsyncGenerator[tuple[str, Object] | Unread, None]:
+        """Yields all objects of the kind, then each change (`ADDED`, `MODIFIED`, `DELETED`, object); an `Unread` for
+        each time that the API could not be followed, after which it begins again with all objects by itself. An object
+        that is too large is passed over. One connection."""
+        ...
+
+    async def labelled(self, kind: str, namespace: str, label: tuple[str, str]) -> Sequence[Object] | Unread:
+        """Returns the objects of the kind that bear this label with this value."""
         ...
 
     async def apply(self, manifest: Object) -> Object | Unread:

@@ -25,6 +25,7 @@ from agents.ports import Outcome, Ports, Write
 from agents.ramp_steps import answer
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
 from schemas.outcomes import Kind
@@ -282,7 +283,7 @@ class Product:
 
     def pools(self) -> PooledTraces:
         """The product's reader of pools."""
-        return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get)
+        return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get, TraceForms())
 
     async def verdict(self, ask: Ask, number: int, known: Registry) -> tuple[Verdict, Reader]:
         request = ramp_step(ask, f"q-{number}")
