@@ -1,5 +1,5 @@
-"""The clauses of PC5 and PF-9 and the boxes of AgentCI 2.0 that can be held by a test, and when this repository owes
-them."""
+"""The clauses of PC5 and PF-9, the boxes of AgentCI 2.0 and the points of the remediation document's test plan that can
+be held by a test, and when this repository owes them."""
 
 from __future__ import annotations
 
@@ -169,10 +169,21 @@ _AGENTCI: Final[list[tuple[str, str]]] = [
     ("Step 6 box 5", "pytest-xdist, by tests with parameters"),
     ("Step 6 box 6", "a matrix over specs in the workflow"),
 ]
+_REMEDIATION: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
+    ("test plan 1", "phases as the driver has them: a table of all combinations"),
+    ("test plan 2", "what completes a trace: analysis only, with execution, full, failed step, empty, Markdown"),
+    ("test plan 3", "the judge: mock model, dimensions, missing response, conversations, persona"),
+    ("test plan 4", "its answers: all dimensions, N/A, the average computed, unparseable"),
+    ("test plan 5", "the OOM kill's life cycle, analysis only and Claude on Vertex, through a cluster's API", _L),
+    ("test plan 6", "the crash loop's fixture, for both providers", _L),
+    ("test plan 7", "Shellcheck passes", _L),
+    ("test plan 8", "`make check` and `make test` are green", _L),
+]
 CLAUSES: Final = [
     *(Clause("PC5", *about) for about in _PC5),
     *(Clause("PF-9", *about) for about in _PF9),
     *(Clause("AgentCI", *about) for about in _AGENTCI),
+    *(Clause("Remediation", *about) for about in _REMEDIATION),
 ]
 
 NOT_YET: Final[dict[str, str]] = {}
@@ -195,5 +206,5 @@ TRIED: Final = frozenset(
         "4": (1, 3), "6": (4,),
     }.items()
     for box in boxes
-}  # fmt: skip
+} | {f"Remediation test plan {point}" for point in (1, 2, 3, 4)}  # fmt: skip
 """Clauses that have mutants: changes that break them, each of which a test that holds the clause must notice."""

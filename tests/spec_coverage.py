@@ -1,6 +1,7 @@
-"""Which tests hold which clause of PC5 and PF-9, and which box of AgentCI 2.0, read from the tests themselves (PF-9
-NFR-5): a test names its clauses in its name (`test_pc5_ac6_…`), its docstring or the comment above it (`AgentCI Step 2
-box 1`), a file or a benchmark in its docstring.
+"""Which tests hold which clause of PC5 and PF-9, which box of AgentCI 2.0 and which point of the remediation document's
+test plan, read from the tests themselves (PF-9 NFR-5): a test names its clauses in its name (`test_pc5_ac6_…`), its
+docstring or the comment above it (`AgentCI Step 2 box 1`, `Remediation test plan 3`), a file or a benchmark in its
+docstring.
 
 `.venv/bin/python -m tests.spec_coverage` writes `docs/spec-coverage.md`; `make docs` does, too.
 """
@@ -24,13 +25,14 @@ HEAD: Final = """# Which tests hold which clause
 Made by `make docs` from the names and docstrings of the tests. A test fails where one of them is gone, or where a
 clause that is due has none (PF-9 NFR-5). The last column says how a clause was broken on purpose (`tests/mutants/`,
 `make mutants`): each time the tests beside it fail."""
-_DOCUMENT: Final = re.compile(r"\b(PC-?5|PF-?9|AgentCI)\b")
+_DOCUMENT: Final = re.compile(r"\b(PC-?5|PF-?9|AgentCI|Remediation)\b")
 _NEXT: Final = re.compile(
-    r"(?:[\s,;/]|\band\b|\bor\b)*(Step [\d.]+ box \d+|§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
+    r"(?:[\s,;/]|\band\b|\bor\b)*"
+    r"(Step [\d.]+ box \d+|test plan \d|§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
 )
 _IN_A_NAME: Final = re.compile(r"(?<![a-z])(pc5|pf9)((?:_(?:(?:n?fr|ac|r|decision)_?\d+|\d+_\d+)(?![a-z\d]))+)")
 _PART: Final = re.compile(r"_(?:(nfr|fr|ac|r|decision)_?(\d+)|(\d+)_(\d+))")
-_ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9|AgentCI")
+_ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9|AgentCI|Remediation")
 _NUMBER: Final = re.compile(r"\d+")
 
 

@@ -113,7 +113,8 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
         dropped = tuple(sorted(set(file.candidate.parts) - set(candidate.parts)))
         # The proposal's settings could name a cluster of its own.
         settings = proposed / candidate.folder / "rampgate.toml"
-        evidence = evidence and candidate.command == file.candidate.command and not os.path.lexists(settings)
+        same = all(getattr(candidate, name) == getattr(file.candidate, name) for name in ("command", "environment"))
+        evidence = evidence and same and not os.path.lexists(settings)
         file = file.model_copy(update={"candidate": candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     return replace(suite_of(file, path, cases, theirs), dropped=dropped, evidence=evidence)

@@ -13,7 +13,7 @@ from tests.spec_coverage import PAGE, broken, clauses_in, clauses_in_name, held
 
 TESTS = ROOT / "tests"
 
-ROW = re.compile(r"^\| ((?:\S+|\S+ \d+|Step [\d.]+ box \d+)) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\S+|\S+ \d+|Step [\d.]+ box \d+|test plan \d) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
 BOXES = [
     f"AgentCI Step {step} box {number}"
     for step, count in {"0.5": 6, "1": 4, "2": 6, "2.5": 4, "3": 5, "3.5": 5, "4": 4, "5": 4, "6": 6}.items()
@@ -118,6 +118,8 @@ def test_what_a_mutant_breaks_is_a_clause() -> None:
         ("PF-9 AC-8: 4 judges and FR-2 of nobody", {"PF-9 AC-8"}),
         ("PC-5's gates, PC6 FR-11, AC-1", set()),
         ("AgentCI Step 2 box 1, Step 2.5 box 3.", {"AgentCI Step 2 box 1", "AgentCI Step 2.5 box 3"}),
+        ("Remediation test plan 1, test plan 3", {"Remediation test plan 1", "Remediation test plan 3"}),
+        ("Remediation workflows, test plan 3", set()),
         ("AgentCI 2.0, Step 2, and AgentCI's box 3", set()),
     ],
 )
