@@ -1,5 +1,5 @@
-"""Compiles the tests once, before a run's processes collect them: else each of these would rewrite the assertions of
-all test modules for itself, which takes longer than the rest of its collection."""
+"""Compiles the tests once, before a run's processes collect them: each would rewrite all assertions for itself, which
+takes longer than the rest of its collection."""
 
 from __future__ import annotations
 

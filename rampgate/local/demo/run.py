@@ -110,7 +110,7 @@ class Demo:
         day.told[f"shadow turns of {len(CANDIDATES)} versions that ask to ramp"] = len(shadow)
         remediated = workflows.traces(self.seed, now, topics)
         day.messages += remediated
-        day.told["traces that name a remediation workflow"] = len(remediated)
+        day.told["traces that name a remediation workflow"] = workflows.TRACES
         parts = make_parts(settings)
         pulls = asyncio.create_task(asyncio.to_thread(pull_requests, folder, env))
         try:

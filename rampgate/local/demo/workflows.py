@@ -52,7 +52,8 @@ def began(number: int, now_ms: int) -> int:
 
 
 def traces(seed: int, now_ms: int, topics: Topics) -> list[Message]:
-    """The agent's traces as it sends them: each names its workflow, and says nothing of what became of it."""
+    """The agent's traces as it sends them: each names its workflow, and says nothing of what became of it. Every fifth
+    has a thumb."""
     rng, out = random.Random(f"{seed} workflows"), []  # noqa: S311 - traffic, not a secret
     for number in range(TRACES):
         at = began(number, now_ms)
@@ -80,6 +81,15 @@ def traces(seed: int, now_ms: int, topics: Topics) -> list[Message]:
         }
         event = trace_event(turn, rng) | {"proposal": {"namespace": NAMESPACE, "name": named(number)}}
         out.append(Message(topics["traces"], turn["response_id"].encode(), orjson.dumps(event)))
+        if number % 5 == 0:
+            thumb = {
+                "event_id": f"thumb-{turn['trace_id']}",
+                "response_id": turn["response_id"],
+                "user_id": turn["user"],
+                "value": "up",
+                "occurred_at": iso(at + 60_000),
+            }
+            out.append(Message(topics["thumbs"], turn["response_id"].encode(), orjson.dumps(thumb)))
     return out
 
 

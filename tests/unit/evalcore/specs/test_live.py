@@ -15,10 +15,10 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.registry.opik_rules import plan
 from evalcore.registry.registry import build, config_hash
-from evalcore.rule_specs import assembled
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.runner import evaluate
 from evalcore.specs.live import picks
+from evalcore.validation import assembled
 from evalcore.yaml.findings import Finding
 from schemas.specs import Matcher
 from tests.unit.evalcore.gates.gate_items import Model, items
