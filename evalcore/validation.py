@@ -9,7 +9,8 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import evalcore.specs.live  # noqa: F401  (which registers how such a rule evaluates)
+import evalcore.remediation.status
+import evalcore.specs.live  # noqa: F401  (and this one)
 from evalcore.lint.checks import CHECKS, lint
 from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.sources import at_source

@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -258,7 +259,8 @@ class Settings(BaseModel):
     )
     cluster_url: str | None = Field(
         None,
-        description="The cluster's API; unset: that of the pod's service account, else of the kubeconfig",
+        description="The cluster's API; unset: that of the pod's service account, else of the kubeconfig. `file:PATH`: "
+        "a stand-in with the objects of a YAML file, for a laptop",
     )
     cluster_token_file: Path | None = Field(None, description="With `cluster_url`: read again when the API refuses it")
     cluster_ca_file: Path | None = Field(None, description="With `cluster_url`: who signs the API's certificate")
@@ -355,7 +357,9 @@ class Settings(BaseModel):
 
     @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url", "github_url", "cluster_url")
     @classmethod
-    def _http_url(cls, value: str | None) -> str | None:
+    def _http_url(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.field_name == "cluster_url" and value and value.startswith("file:"):
+            return value
         return value and usable_url(value, "http", "https")
 
     @model_validator(mode="after")

@@ -14,8 +14,8 @@ from agents.own_calls import own_key
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from evalcore.remediation.sealing import TRACES, TraceForms
+from rampgate.cluster import seals_of
 from rampgate.registry.verticals import load_verticals
-from rampgate.remediation.access import seals_of
 from rampgate.settings import Settings, revealed
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics

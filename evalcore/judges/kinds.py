@@ -10,10 +10,9 @@ from __future__ import annotations
 from evalcore.judges.evaluator import Evaluator
 from evalcore.judges.llm_judge import LLMJudge
 from evalcore.registry.judge import Judge
-from evalcore.remediation.status import ProposalStatus
 
 _LLM_JUDGE: Evaluator = LLMJudge()
-_KINDS: dict[str, Evaluator] = {"proposal-status": ProposalStatus()}
+_KINDS: dict[str, Evaluator] = {}
 
 
 def register(scheme: str, evaluator: Evaluator) -> None:

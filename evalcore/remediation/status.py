@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from evalcore.judges import kinds
 from evalcore.judges.bindings import resolve
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
 from evalcore.registry.judge import Judge
 from evalcore.remediation.phase import Phase
 
+SCHEME: Final = "proposal-status"
+"""A rule whose `model` begins with it asks no model."""
 EXPECTED: Final = "expected_proposal_status"
 """The field of a dataset item, which no answer replaces."""
 
@@ -33,3 +36,6 @@ class ProposalStatus:
 
     def read(self, reply: str, judge: Judge) -> Evaluation:
         raise NoScore("no model is asked")
+
+
+kinds.register(SCHEME, ProposalStatus())

@@ -48,9 +48,9 @@ def gate_compare(
     from evalcore.scoring.items import items_of
     from rampgate.ci_gate.comparison import compared, redecided
     from rampgate.ci_gate.inputs import read_dataset, read_outputs, read_traces
+    from rampgate.cluster import seals_of
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
-    from rampgate.remediation.access import seals_of
     from schemas.judges import Milestone
 
     if traces is None and (dataset is None or outputs is None):

@@ -115,10 +115,10 @@ def gate_run(
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
     from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs, read_traces
+    from rampgate.cluster import seals_of
     from rampgate.files import replace_file, writable
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
-    from rampgate.remediation.access import seals_of
     from rampgate.suite.candidates.configured import at_address, require_address
     from rampgate.suite.pull_request.gate import joined, word_of
     from schemas.judges import Enforcement

@@ -126,7 +126,7 @@ async def clean(
 
     Example: rampgate remediation clean shop
     """
-    from rampgate.remediation.access import open_cluster
+    from rampgate.cluster import open_cluster
     from rampgate.remediation.cases import LABEL, said
     from streams.cluster.port import Unread
 
@@ -163,7 +163,7 @@ def clean_report(told: Mapping[str, Any]) -> Report:
 @asynccontextmanager
 async def _running(settings: Settings, namespaces: Collection[str]) -> AsyncIterator[CaseRunner]:
     """Yields what runs cases in these namespaces. Raises Failure."""
-    from rampgate.remediation.access import open_cluster
+    from rampgate.cluster import open_cluster
     from rampgate.remediation.cases import CaseRunner
     from streams.cluster.watching import Proposals
 
@@ -207,8 +207,8 @@ async def _run_all(settings: Settings, path: Path) -> int:
     from evalcore.remediation.sealing import ANSWERS
     from evalcore.scoring.items import Failed, identity
     from rampgate.ci_gate.inputs import read_dataset
+    from rampgate.cluster import seals_of
     from rampgate.input_files import BadFile
-    from rampgate.remediation.access import seals_of
     from rampgate.remediation.cases import NoCase, namespace_of
 
     seals = seals_of(settings, ANSWERS)
@@ -243,8 +243,8 @@ async def _run_all(settings: Settings, path: Path) -> int:
 
 def _cluster(context: Context, source: Path | None) -> tuple[Cluster, Sequence[Object]]:
     """The cluster, or the file in its place with its objects. Raises Failure."""
+    from rampgate.cluster import open_cluster
     from rampgate.input_files import BadFile, content
-    from rampgate.remediation.access import open_cluster
     from streams.cluster.twin import Twin, read_objects
 
     if source is None:

@@ -10,7 +10,7 @@ import structlog
 
 from agents.completing import NAME, Completing, End
 from agents.live.balance import Balance, Whose
-from rampgate.remediation.access import open_cluster
+from rampgate.cluster import open_cluster
 from rampgate.settings import SettingsError
 from rampgate.wiring import Parts
 from streams.kafka.delayed_consumer import DelayedConsumer
@@ -44,9 +44,10 @@ class Figures:
 class Completer:
     """Started and closed with the worker; reads only where a vertical names `proposal_namespaces`."""
 
-    def __init__(self, parts: Parts, cluster: Cluster | None = None) -> None:
-        """`cluster` None: as the settings say. Raises SettingsError where the verticals need a seal key."""
-        self._parts, self._cluster = parts, cluster
+    def __init__(self, parts: Parts) -> None:
+        """Raises SettingsError where the verticals need a seal key."""
+        self._parts = parts
+        self._cluster: Cluster | None = None
         self.consumer: DelayedConsumer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         if parts.policy.forms.namespaces and parts.settings.seal_key is None:
@@ -64,7 +65,7 @@ class Completer:
         from streams.cluster.watching import Proposals
         from streams.cluster.workflows import ClusterWorkflows
 
-        self._cluster = cluster = self._cluster or open_cluster(settings, len(namespaces))
+        self._cluster = cluster = open_cluster(settings, len(namespaces))
         log.info("completing", namespaces=sorted(namespaces), wait_seconds=settings.enrichment_wait_seconds)
         proposals = Proposals(cluster, settings.cluster_kinds, namespaces)
         topic, balance = parts.topics["traces"], Balance(Figures(parts.metrics))

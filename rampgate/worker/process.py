@@ -9,7 +9,6 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from evalcore import reloading
 from rampgate.console import Failure
@@ -23,9 +22,6 @@ from rampgate.worker.gates import Gates
 from rampgate.worker.health import WorkerHealth
 from rampgate.worker.worker import Worker
 from streams.kafka.inflation import unusable_codecs
-
-if TYPE_CHECKING:
-    from streams.cluster.port import Cluster
 
 TERMINAL = "/dev/tty"
 
@@ -56,8 +52,8 @@ def has_terminal() -> bool:
     return True
 
 
-async def serve_worker(settings: Settings, cluster: Cluster | None = None) -> int:
-    """Run a worker until it is told to stop; return its exit code. `cluster` None: as the settings say.
+async def serve_worker(settings: Settings) -> int:
+    """Run a worker until it is told to stop; return its exit code.
 
     HTTP listens before the topics exist, because a probe has to say that the worker waits for them, and before the
     registry is read, which may be broken: signals are joined anyway. Raises SettingsError for an HTTP address
@@ -68,7 +64,7 @@ async def serve_worker(settings: Settings, cluster: Cluster | None = None) -> in
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
         gates = Gates(parts)
-        worker = Worker(parts, gates, cluster)
+        worker = Worker(parts, gates)
         quiet_collector()
         registry = ServedRegistry(settings.configs, parts.metrics, reloading, joined=parts.verticals)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)

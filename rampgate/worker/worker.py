@@ -8,7 +8,7 @@ import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -28,9 +28,6 @@ from streams.rebuild import Adoption, Rebuild
 from streams.redis.fitness import Evicting, refuse_evicting
 from streams.retry import Retry
 
-if TYPE_CHECKING:
-    from streams.cluster.port import Cluster
-
 log = structlog.get_logger(__name__)
 COMPACTED = ("judge-standing", "triage")
 GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", "evaluations", *COMPACTED)
@@ -39,12 +36,12 @@ GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", "evaluations", *COMPACT
 class Worker:
     """One worker process. `run` returns the exit code: 0 after a stop asked for, 2 where something must be mended."""
 
-    def __init__(self, parts: Parts, gates: Gates | None = None, cluster: Cluster | None = None) -> None:
-        """Without `gates` ramp-step requests are left to other workers of the group. `cluster` None: as the settings
-        say. Raises SettingsError where the verticals need a seal key."""
+    def __init__(self, parts: Parts, gates: Gates | None = None) -> None:
+        """Without `gates` ramp-step requests are left to other workers of the group. Raises SettingsError where the
+        verticals need a seal key."""
         self.parts, self.gates = parts, gates
         self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
-        self.completer = Completer(parts, cluster)
+        self.completer = Completer(parts)
         self.operators = Operators(parts, self.waiting)
         self.started_at = time.time()
         self._stop = asyncio.Event()

@@ -24,7 +24,7 @@ from rampgate.wiring import Parts
 from schemas.judges import Milestone
 from schemas.verdicts import GateVerdict, VerdictLevel
 
-SECONDS = 60.0
+SECONDS = 120.0
 """Longest wait for one verdict, on a slow machine too."""
 
 

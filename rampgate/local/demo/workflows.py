@@ -1,13 +1,12 @@
 """The demo's remediation workflows: traces that name them, and a stand-in for the cluster in which they ran.
 
-Run as a program it is the demo's worker, whose cluster is that stand-in: all objects are copies of one YAML file.
+All of its objects are copies of one YAML file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from rampgate.local.demo.registry import NAMESPACE, SHIPPED
 from rampgate.local.demo.show import explained
 from rampgate.wiring import Parts
 from schemas.topics import Topics
-from streams.cluster.twin import Twin, read_objects
+from streams.cluster.twin import read_objects, written_objects
 
 CASE: Final = "oomkill-completed-openai"
 FILE: Final = SHIPPED / "examples" / "remediation" / "cases" / f"{CASE}.yaml"
@@ -39,7 +38,7 @@ REMEDIATOR: Final = Candidate(
     judges=(JUDGE, *(f"{JUDGE}.{name}" for name in ("diagnosis", "action", "verification"))),
 )
 TRACES: Final = 105
-SECONDS: Final = 40.0
+SECONDS: Final = 120.0
 
 
 def named(number: int) -> str:
@@ -93,15 +92,15 @@ def traces(seed: int, now_ms: int, topics: Topics) -> list[Message]:
     return out
 
 
-def cluster(now_ms: int) -> Twin:
-    """A stand-in for the cluster: the file's objects once for each trace, at its time."""
+def cluster(now_ms: int) -> str:
+    """The YAML of a stand-in for the cluster: the file's objects once for each trace, at its time."""
     case: Sequence[Object] = read_objects(FILE.read_text())
     text, first = orjson.dumps(case).decode(), case[0]["metadata"]["creationTimestamp"]
     objects: list[Object] = []
     for number in range(TRACES):
         moved = orjson.loads(text.replace(CASE, named(number)))
         objects += [_at(one, first, began(number, now_ms)) for one in moved]
-    return Twin(objects)
+    return written_objects(objects)
 
 
 def _at(value: Any, first: str, at_ms: int) -> Any:
@@ -160,17 +159,3 @@ def shown(event: Mapping[str, Any], verdict: Mapping[str, Any]) -> RenderableTyp
             Text(f"{JUDGE} over {TRACES} of them: {dimensions}."),
         ),
     )
-
-
-def main(now_ms: int) -> None:
-    from rampgate.cli.processes import logged_settings
-    from rampgate.command import Context
-    from rampgate.console import run
-    from rampgate.worker.process import serve_worker
-
-    settings, there = logged_settings(Context.of()), cluster(now_ms)
-    sys.exit(run(lambda: serve_worker(settings, there)))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -26,7 +26,6 @@ from rampgate.suite.generation import (
     Generator,
     Left,
     Ready,
-    Tracing,
     Wanted,
     always_ready,
     dollars_of,
@@ -185,7 +184,7 @@ class Session:
 
     def _generator(
         self, ask: Candidate, told: Callable[[Generated], None] = lambda generated: None,
-        tracing: Tracing | None = None, ready: Ready = always_ready,
+        tracing: SpanReceiver | None = None, ready: Ready = always_ready,
     ) -> Generator:  # fmt: skip
         answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from evalcore import evaluate_gate
-from evalcore.gates.golden import FIELDS_OF_ITEMS, GoldenSet, mismatches, with_output
+from evalcore.gates.golden import FIELDS_OF_ITEMS, Evidenced, GoldenSet, mismatches, with_output
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import build
 from evalcore.remediation.objects import Kinds
@@ -127,7 +127,7 @@ def rows(**over: Any) -> list[dict[str, Any]]:
     out = []
     for item in GOLDEN:
         found = WORKFLOWS[item["id"]]
-        answer = {"output": found.summary, **found.fields(), **over}
+        answer = Evidenced({"output": found.summary, **found.fields(), **over})
         out.append(dict(with_output(item, answer, {}).source))
     return out
 

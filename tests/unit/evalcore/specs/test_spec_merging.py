@@ -196,7 +196,7 @@ def test_a_null_elsewhere_is_still_an_error(text: str) -> None:
         ({"correctness": {"not_in_answer": []}}, True),
         ({"correctness": {"substrings": True}}, True),
         ({"path": {"forbidden_tools": []}}, True),
-        ({"path": {"match_mode": "strict"}}, True),
+        ({"path": {"match_mode": "strict"}}, False),  # of the baseline
         ({"correctness": {"exact_match": ""}}, False),
         ({"path": {"expected_tools": []}}, False),
         ({"path": {"max_tool_calls": 0}}, False),

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from evalcore.remediation.sealing import Seals
 from rampgate.console import Failure
 from rampgate.settings import Settings, revealed
+
+FILE: Final = "file:"
 
 if TYPE_CHECKING:
     from streams.cluster.port import Cluster
 
 
 def open_cluster(settings: Settings, namespaces: int = 0) -> Cluster:
-    """Returns the client of the cluster, which follows so many namespaces at once. Raises Failure where none is
-    configured."""
+    """Returns the client of the cluster, which follows so many namespaces at once, or the stand-in of a file. Raises
+    Failure where none is configured."""
+    if settings.cluster_url is not None and settings.cluster_url.startswith(FILE):
+        from streams.cluster.twin import Twin, read_objects
+
+        path = Path(settings.cluster_url.removeprefix(FILE))
+        try:
+            return Twin(read_objects(path.read_text()))
+        except (OSError, ValueError) as error:
+            raise Failure(f"cluster_url: {path}: {error}") from error
     from streams.cluster.kubernetes import CONNECTIONS, Access, KubernetesCluster
 
     access = Access(
