@@ -56,7 +56,7 @@ class Stage(Rig):
     async def begin(self, *, commits: bool = True) -> Worker:
         """Start a worker; without `commits` the reader that completes traces commits nothing, as if it were killed."""
         parts = make_parts(self.settings)
-        worker = Worker(parts, Gates(parts), self.cluster)
+        worker = Worker(parts, Gates(parts))
         self.workers.append((worker, parts, asyncio.create_task(worker.run())))
         while worker.completer.consumer is None:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.05)
@@ -114,7 +114,8 @@ async def stage(
     async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, configs) as made:
         made.__class__ = Stage
         assert isinstance(made, Stage)
-        made.cluster = Cluster()
+        made.cluster = cluster = Cluster()
+        monkeypatch.setattr("rampgate.worker.completing.open_cluster", lambda settings, namespaces: cluster)
         changes = {
             "model_url": judges_model.url,
             "write": True,
@@ -272,5 +273,5 @@ async def test_without_the_api_it_becomes_a_dead_letter_no_other_trace_waits_and
 async def test_a_worker_whose_vertical_names_namespaces_needs_the_seal_key(stage: Stage) -> None:
     parts: Parts = make_parts(stage.settings.model_copy(update={"seal_key": None}))
     with pytest.raises(SettingsError, match=r"seal_key: must be set, since remediation names proposal_namespaces"):
-        Worker(parts, None, stage.cluster)
+        Worker(parts)
     await parts.close()
