@@ -221,6 +221,7 @@ GROUP = "composites:\n  alone: {judges: [alone, ux_quality]}\n"
         ((QUALITY, "enabled: true", "enabled: false"), None, 0),  # switched off, and known to both
         ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  grace: 4\n"), None, 1),
         ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n"), None, 1),
+        ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n  - wit\n"), None, 2),
         ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  alone: 4\n"), "alone", 1),
         ((MANIFEST, "composites:\n", GROUP), "alone", 1),
     ],
