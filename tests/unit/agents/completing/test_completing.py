@@ -14,9 +14,11 @@ from agents.completing import LARGEST, End
 from agents.join.versions import Came, standings
 from agents.ports import Unavailable
 from agents.traces import decode
+from evalcore.judges.bindings import resolve
 from evalcore.remediation.objects import Why
 from evalcore.remediation.sealing import ADDED, FIELDS, SEAL, TRACES, Form, Seals, TraceForms
 from schemas.outcomes import Cause, Kind
+from schemas.verticals import TraceLayout
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, Rec, encode
 from tests.unit.agents.completing.completing_rig import (
     FORMS,
@@ -82,6 +84,31 @@ async def test_the_request_is_the_input_where_that_is_missing() -> None:
     (made,) = await rig.look(10 * MINUTE)
 
     assert made["input"] == {"messages": [{"role": "user", "content": "the shop runs out of memory"}]}
+
+
+@pytest.mark.parametrize(
+    ("layout", "output"),
+    [
+        (TraceLayout(), TEXTS["output"]),
+        (TraceLayout(answer="output.reply.text"), {"reply": {"text": "all is well"}}),
+        (TraceLayout(answer="output"), "all is well"),
+    ],
+)
+async def test_judges_read_the_summary_as_the_answer_however_the_vertical_lays_traces_out(
+    layout: TraceLayout, output: Any
+) -> None:
+    rig = Rig(proposal("r", *ENDED), analysis())
+    rig.world.policy = replace(rig.world.policy, layouts={VERTICAL: layout})
+    rig.new_process()
+    await rig.come(named() | {"output": output})
+
+    (made,) = await rig.look(10 * MINUTE)
+
+    answer = resolve("answer", made, layout)
+    assert "the limit is too low" in answer
+    assert answer.rstrip().endswith("all is well")
+    await rig.join()
+    assert came(rig) == [Came.POOLED]
 
 
 async def test_a_trace_waits_while_its_workflow_runs_or_is_not_seen_and_costs_no_request() -> None:
