@@ -176,6 +176,15 @@ async def test_the_end_is_after_the_bare_record_s_and_never_past_now(ended: int,
     assert rig.world.clock.ms == NOW + 11 * MINUTE
 
 
+async def test_a_trace_whose_end_lies_ahead_waits_for_it() -> None:
+    rig = Rig(proposal("r", *ENDED))
+    await rig.come(named(at=NOW + 20 * MINUTE))
+
+    assert await rig.look(18 * MINUTE) == []
+    (made,) = await rig.look(2 * MINUTE)
+    assert orjson_ms(made) == NOW + 20 * MINUTE + 1 <= rig.world.clock.ms
+
+
 @pytest.mark.parametrize(
     ("asked", "what", "why"),
     [
