@@ -194,14 +194,16 @@ class Completing:
     async def _ended(self, one: Todo) -> Workflow | None:
         """Return the workflow as it completes the trace; None where that waits: while it runs, or can't be read, for
         `enrichment_wait`. Then it is asked for itself, whatever the watch knows."""
-        facts, named = one.facts, part(one.event, "proposal")
+        facts, named, now = one.facts, part(one.event, "proposal"), self.ports.clock.now_ms()
+        if facts.ended >= now:
+            return None  # by the agent's clock: the end that we give it must not lie ahead
         namespace, name = str(named.get("namespace")), str(named.get("name"))
         if not (is_namespace(namespace) and is_name(name)):
             return workflow_of(Why.BAD_NAME, {}, self._what(one))
         if namespace not in self.policy.forms.namespaces[facts.vertical]:
             return workflow_of(Why.NOT_ALLOWED, {}, self._what(one))
         since = max(one.record.timestamp, facts.ended)
-        overdue = self.ports.clock.now_ms() - since >= self.policy.enrichment_wait
+        overdue = now - since >= self.policy.enrichment_wait
         known = self.workflows.known(namespace, name)
         if not overdue and known is not Why.NOT_FOUND and not (isinstance(known, Phase) and known.terminal):
             return None

@@ -25,13 +25,12 @@ QUIX_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Contender:
-    """`share`: of the events, for one too slow for all of them; `most`: never more than so many."""
+    """`most`: of the events, for one too slow for all of them."""
 
     letter: str
     name: str
     command: tuple[str, ...] = ()
     most: int = 10**9
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 def python(*arguments: str) -> tuple[str, ...]:

@@ -14,9 +14,11 @@ from agents.completing import LARGEST, End
 from agents.join.versions import Came, standings
 from agents.ports import Unavailable
 from agents.traces import decode
+from evalcore.judges.bindings import resolve
 from evalcore.remediation.objects import Why
 from evalcore.remediation.sealing import ADDED, FIELDS, SEAL, TRACES, Form, Seals, TraceForms
 from schemas.outcomes import Cause, Kind
+from schemas.verticals import TraceLayout
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, Rec, encode
 from tests.unit.agents.completing.completing_rig import (
     FORMS,
@@ -84,6 +86,31 @@ async def test_the_request_is_the_input_where_that_is_missing() -> None:
     assert made["input"] == {"messages": [{"role": "user", "content": "the shop runs out of memory"}]}
 
 
+@pytest.mark.parametrize(
+    ("layout", "output"),
+    [
+        (TraceLayout(), TEXTS["output"]),
+        (TraceLayout(answer="output.reply.text"), {"reply": {"text": "all is well"}}),
+        (TraceLayout(answer="output"), "all is well"),
+    ],
+)
+async def test_judges_read_the_summary_as_the_answer_however_the_vertical_lays_traces_out(
+    layout: TraceLayout, output: Any
+) -> None:
+    rig = Rig(proposal("r", *ENDED), analysis())
+    rig.world.policy = replace(rig.world.policy, layouts={VERTICAL: layout})
+    rig.new_process()
+    await rig.come(named() | {"output": output})
+
+    (made,) = await rig.look(10 * MINUTE)
+
+    answer = resolve("answer", made, layout)
+    assert "the limit is too low" in answer
+    assert answer.rstrip().endswith("all is well")
+    await rig.join()
+    assert came(rig) == [Came.POOLED]
+
+
 async def test_a_trace_waits_while_its_workflow_runs_or_is_not_seen_and_costs_no_request() -> None:
     rig = Rig(proposal("runs", "Analyzed=True"))
     await rig.come(named("runs"), named("unseen"))
@@ -147,6 +174,15 @@ async def test_the_end_is_after_the_bare_record_s_and_never_past_now(ended: int,
 
     assert orjson_ms(made) == expected
     assert rig.world.clock.ms == NOW + 11 * MINUTE
+
+
+async def test_a_trace_whose_end_lies_ahead_waits_for_it() -> None:
+    rig = Rig(proposal("r", *ENDED))
+    await rig.come(named(at=NOW + 20 * MINUTE))
+
+    assert await rig.look(18 * MINUTE) == []
+    (made,) = await rig.look(2 * MINUTE)
+    assert orjson_ms(made) == NOW + 20 * MINUTE + 1 <= rig.world.clock.ms
 
 
 @pytest.mark.parametrize(
