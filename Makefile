@@ -32,7 +32,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
 .PHONY: help setup setup-dev demo test check lint format types contract unit stream quick-faults faults slow nightly mutants bench \
-	sdk-recordings \
+	sdk-recordings wheel \
 	lock audit docs tools jars secrets compose-check clean
 
 help: ## list the targets
@@ -73,9 +73,10 @@ test: setup-dev jars tools lint ## what CI runs: the checks, and every test but 
 
 check: lint types contract ## lint, types and import contract
 
-lint: setup-dev ## ruff, rules and format
+lint: setup-dev ## ruff, rules and format; shellcheck
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/shellcheck --exclude SC1091 examples/remediation/scripts/*.sh # what a scenario sources is checked itself
 
 format: setup-dev ## let ruff repair what it can
 	@$(BIN)/ruff check --fix .
@@ -114,6 +115,9 @@ bench: setup-dev jars $(VENV)-bench/.stamp ## events a second, latency and more,
 sdk-recordings: setup-dev $(VENV)-sdks/.stamp ## one scenario in each SDK of agents, recorded again and read
 	@$(PY) -m tests.sdk_recordings $(VENV)-sdks/bin/python
 	@$(PY) -m pytest -q -n 0 tests/unit/rampgate/suite/tracing/test_sdk_recordings.py
+
+wheel: setup-dev ## README's five minutes from the built wheel, in an empty environment
+	@$(PY) -m pytest -q -n 0 -m slow tests/unit/rampgate/spec/test_five_minutes.py $(PYTEST_ARGS)
 
 # quixstreams can't live with our pins, nor can SDKs of agents: what needs them has an environment of its own.
 $(VENV)-%/.stamp: requirements-%.lock $(STAMP_BASE)

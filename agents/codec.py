@@ -40,7 +40,8 @@ class SignalEvent(msgspec.Struct, gc=False):
 
 class TraceFacts(msgspec.Struct, gc=False):
     """What the join needs of a trace. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
-    `readable`: judges can read question and answer, where the trace has ended and its record has both.
+    `readable`: judges can read question and answer, where the trace has ended and its record has both. `forged`: its
+    record had fields that only we write, without our seal.
     `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there. `came` and
     `names`: as in `agents.join.versions`, where `names` is empty until the trace is placed (`agents.newcomers`)."""
 
@@ -63,6 +64,7 @@ class TraceFacts(msgspec.Struct, gc=False):
     came: int = 0
     names: bytes = b""
     readable: bool = True
+    forged: bool = False
 
 
 ItemT = TypeVar("ItemT")

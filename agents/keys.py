@@ -82,7 +82,7 @@ SESSION = KeyFamily(
 WATERMARK = KeyFamily(
     f"w{FORM}:<topic>:<partition>",
     growth="one for each consumed partition",
-    owner="agents.join.step",
+    owner="agents.join.batches",
     holds="the offset below which the state has every record of the partition",
 )
 TOPIC_ID = KeyFamily(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from evalcore.remediation.sealing import TraceForms
 from schemas.verticals import TraceLayout
 
 
@@ -40,6 +41,9 @@ class Policy:
     attributes: Attributes = Attributes()
     own_key: bytes = field(default=b"", repr=False)
     """Signs traces of our own judge calls, which are never joined or judged; empty: none is known to be ours."""
+    forms: TraceForms = field(default_factory=TraceForms)
+    """What a trace's record is: whether it waits to be completed with its workflow."""
+    enrichment_wait: int = 1_200_000
 
     def window_of(self, vertical: str) -> int:
         """The vertical's reroll window, else the default (PF-9 §5.4)."""

@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import AskingGate, GatePorts, OutOfTime, Sample
+from agents.join.batches import Batch
 from agents.join.counting import CONSUMED, arrival, count_tallies, tally
-from agents.join.step import Batch, until_recorded
+from agents.join.step import until_recorded
 from agents.join.step_data import Report
 from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 
 from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, time_ms, validate
-from agents.join.step import signal_agent
+from agents.join.batches import signal_agent
 from agents.policy import Policy
 from schemas.dead_letters import Record
 from schemas.events import REROLLS, RerollEvent

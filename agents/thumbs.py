@@ -11,8 +11,8 @@ import msgspec
 
 from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, sequence_of, time_ms, validate
 from agents.dynamodb import VALUES, of_change, unwrap
+from agents.join.batches import signal_agent
 from agents.join.fast_path import prepare
-from agents.join.step import signal_agent
 from agents.policy import Policy
 from schemas.dead_letters import Record
 from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, ExactThumb, PlainThumb, StreamRecord

@@ -11,16 +11,18 @@ import orjson
 
 from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, loads, quoted, time_ms, validate
 from agents.gates.pools import PRODUCTION, pool
+from agents.join.batches import Agent, Batch, MergeResult, index_of
 from agents.join.due_turns import next_check
 from agents.join.join import merge_lost, merge_trace
 from agents.join.sessions import derive
-from agents.join.step import Agent, Batch, MergeResult, StepContext, index_of
+from agents.join.step import StepContext
 from agents.join.versions import Came, standing_of
 from agents.keys import turn_key
 from agents.own_calls import claimed, is_own
 from agents.policy import Policy
 from agents.ports import Ports
 from evalcore.judges.bindings import PLAIN, unreadable
+from evalcore.remediation.sealing import Form, Opened
 from schemas.dead_letters import Record
 from schemas.events import TRACES, TraceEvent
 from schemas.outcomes import Cause, FilterReason, Kind, State
@@ -36,9 +38,11 @@ _SCOPE = ("vertical", "environment")
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[TraceFacts]:
     out: Decoded[TraceFacts] = Decoded()
     rows = []
+    opened: dict[int, Opened] = {}
     for index, event in load(enumerate(records), policy, out.bad):
         if isinstance(event, dict) and ("trace_id" in event or "response_id" in event):
             rows.append((index, event))
+            opened[index] = policy.forms.open(event)
         else:
             out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, "not a trace event: trace_id and response_id are missing"))
     earliest = now - policy.lookback
@@ -46,7 +50,8 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
     def build(index: int, event: TraceEvent) -> TraceFacts | None:
         started = time_ms(event["started_at"], "started_at", now, policy)
         ended = started if event["ended_at"] is None else time_ms(event["ended_at"], "ended_at", now, policy)
-        metadata = event["metadata"]
+        metadata, (form, _, forged) = event["metadata"], opened[index]
+        running = event["ended_at"] is None or form is Form.BARE
         facts = TraceFacts(
             response_id=event["response_id"],
             trace=trace_bytes(event["trace_id"]),
@@ -65,11 +70,12 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             agent=short(metadata.get("agent_id"), "metadata.agent_id"),
             agent_version=short(metadata.get("agent_version"), "metadata.agent_version"),
             production=(metadata.get("environment") or "").lower() in PRODUCTION,
-            came=Came.RUNNING if event["ended_at"] is None else Came.POOLED,
-            readable=event["ended_at"] is None
+            came=Came.RUNNING if running else Came.POOLED,
+            readable=running
             or event.get("input") is None
             or event.get("output") is None
             or not unreadable(event, policy.layouts.get(metadata.get("vertical") or "", PLAIN)),
+            forged=forged,
         )
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
@@ -153,13 +159,14 @@ def short(text: str | None, field: str) -> str:
 async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> list[MergeResult]:
     """Merge each trace into its turn, and give the turn its place in the pools. A trace without judge scores is looked
     at again while judges may still run."""
-    out, now, change, unread = [], context.now, context.change, context.report.unreadable
+    out, now, change, report = [], context.now, context.change, context.report
     change.sets |= await ports.newcomers.place([*items, *context.lost], ports.store, now, context.policy.lookback)
     for facts in sorted([*items, *context.lost], key=index_of) if context.lost else items:
         snapshot = context.turns[facts.response_id]
         turn = snapshot.turn
-        if not facts.readable:
-            unread[facts.vertical] = unread.get(facts.vertical, 0) + 1
+        for found, counts in ((not facts.readable, report.unreadable), (facts.forged, report.forged)):
+            if found:
+                counts[facts.vertical] = counts.get(facts.vertical, 0) + 1
         before = standing_of(turn, facts.names)
         if not facts.trace:
             changed = merge_lost(turn, facts)

@@ -8,23 +8,20 @@ small server, each in a process of its own.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.judges import AT_ONCE, ROOT, stand_in
+from benchmarks.judges import AT_ONCE, stand_in
 from benchmarks.options import Options
+from benchmarks.processes import ROOT, measured, serving
 from rampgate.local.services.ports import release_port, reserve_port
-from rampgate.local.services.process import ChildProcess
 
 ITEMS, SECONDS, ASKED_AT_ONCE = 64, 3.0, 8
 LATENCY = 1.0
@@ -36,32 +33,20 @@ def run(options: Options) -> dict[str, Any]:
     """Medians of the rounds."""
     rounds = min(options.rounds, 3)
     with stand_in(LATENCY) as model, _candidate() as candidate:
-        found = [_one_round(model, candidate) for _ in range(rounds)]
+        found = [measured("candidate", model, candidate) for _ in range(rounds)]
     middle = {name: median(one[name] for one in found) for name in found[0]}
     about = {"items": ITEMS, "seconds": SECONDS, "asked_at_once": ASKED_AT_ONCE, "latency": LATENCY}
     return {"rounds": rounds, "at_once": AT_ONCE, **about, "measured": middle}
 
 
-def _one_round(model: str, candidate: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.candidate", model, candidate]
-    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    measured: dict[str, float] = json.loads(child.stdout)
-    return measured
-
-
 @contextmanager
 def _candidate() -> Iterator[str]:
     port = reserve_port()
-    command = [sys.executable, "-m", "benchmarks.candidate", str(port)]
-    with tempfile.TemporaryDirectory(prefix="rampgate-bench-") as folder:
-        child = ChildProcess("candidate", command, Path(folder), environment={"PYTHONPATH": str(ROOT)})
-        child.start()
-        try:
-            child.wait_ready(lambda: "ready" in child.log_file.read_text(), 30.0)
+    try:
+        with serving("benchmarks.candidate", str(port), ready=lambda child: "ready" in child.log_file.read_text()):
             yield f"http://127.0.0.1:{port}/"
-        finally:
-            child.kill()
-            release_port(port)
+    finally:
+        release_port(port)
 
 
 class Slow(BaseHTTPRequestHandler):

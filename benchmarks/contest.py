@@ -14,7 +14,8 @@ from typing import Any
 import psutil
 import redis
 
-from benchmarks.lab import ROOT, Failed, Lab
+from benchmarks.lab import Failed, Lab
+from benchmarks.processes import ROOT
 from benchmarks.records import response_id
 from rampgate.local.services.process import ChildProcess
 
@@ -24,13 +25,12 @@ QUIX_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Contender:
-    """`share`: of the events, for one too slow for all of them; `most`: never more than so many."""
+    """`most`: of the events, for one too slow for all of them."""
 
     letter: str
     name: str
     command: tuple[str, ...] = ()
     most: int = 10**9
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 def python(*arguments: str) -> tuple[str, ...]:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import redis.asyncio as aioredis
 
 from benchmarks.options import Options
-from rampgate.local.services.ports import release_port, reserve_port
-from rampgate.local.services.process import ChildProcess
+from benchmarks.processes import ROOT, measured, serving
+from rampgate.local.services.ports import accepts, release_port, reserve_port
 from rampgate.local.services.redis import RedisServer
 
-ROOT = Path(__file__).resolve().parents[1]
 GOALS = {"ratio": 1.15, "warm_seconds": 1.0}
 AT_ONCE = 20
 WORDS = 250
@@ -59,41 +56,22 @@ def run(options: Options) -> dict[str, Any]:
     with RedisServer() as redis:
         for case in CASES:
             with stand_in(case.latency) as url:
-                rounds = [one_round(case, url, redis) for _ in range(options.rounds)]
+                asked = json.dumps({**asdict(case), "url": url, "redis": redis.url})
+                rounds = [measured("judges", asked) for _ in range(options.rounds)]
             middle = {name: median(one[name] for one in rounds) for name in rounds[0]}
             found.append({**asdict(case), "bound": case.bound, **middle})
     return {"rounds": options.rounds, "goals": GOALS, "at_once": AT_ONCE, "measured": found}
 
 
-def one_round(case: Case, url: str, redis: RedisServer) -> dict[str, float]:
-    asked = json.dumps({**asdict(case), "url": url, "redis": redis.url})
-    command = [sys.executable, "-m", "benchmarks.judges", asked]
-    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    measured: dict[str, float] = json.loads(child.stdout)
-    return measured
-
-
 @contextmanager
-def stand_in(latency: float) -> Any:
+def stand_in(latency: float) -> Iterator[str]:
     port = reserve_port()
-    command = [sys.executable, "-m", "rampgate.local.model", "--port", str(port), "--latency", str(latency)]
-    with tempfile.TemporaryDirectory(prefix="rampgate-bench-") as folder:
-        child = ChildProcess("model", command, Path(folder), environment={"PYTHONPATH": str(ROOT)})
-        child.start()
-        try:
-            child.wait_ready(lambda: _listens(port), 30.0)
+    words = ("--port", str(port), "--latency", str(latency))
+    try:
+        with serving("rampgate.local.model", *words, ready=lambda _: accepts(port)):
             yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            child.kill()
-            release_port(port)
-
-
-def _listens(port: int) -> bool:
-    import socket
-
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
-        return True
-    return False
+    finally:
+        release_port(port)
 
 
 async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:

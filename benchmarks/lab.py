@@ -19,6 +19,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 
 from agents.keys import CONSERVATION
+from benchmarks.processes import ROOT
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
 from benchmarks.sink_client import Sink
 from evalcore.registry.disk import today
@@ -29,7 +30,6 @@ from rampgate.local.services.process import ChildProcess
 from rampgate.local.services.redis import RedisServer
 from streams.kafka.clean_stops import NOTE
 
-ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("thumbs", "rerolls", "traces", "dead-letters")
 WINDOW_HOURS = 7 * 24 + 1
 
@@ -67,12 +67,6 @@ class Lab:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-    def end_workers(self) -> None:
-        """Stop every worker of ours; the sink goes on."""
-        for child in self._children:
-            if child is not self._sink:
-                child.stop()
 
     def close(self) -> None:
         for child in self._children:

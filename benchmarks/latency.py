@@ -1,15 +1,16 @@
-"""From an event handed to Kafka to its score stored: quiet streams, and half the top rate."""
+"""From an event handed to Kafka, at a steady rate, to its score stored: quiet streams, and half the top rate."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
+from confluent_kafka import Producer
+
 from benchmarks.contest import CONTENDERS, play
 from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options
-from benchmarks.pacing import pace, percentile
-from benchmarks.records import Feed
+from benchmarks.records import Feed, trace_id
 
 GOALS = {"quiet": 0.05, "half": 1.0}
 QUIET = 100.0
@@ -58,3 +59,31 @@ def measure(lab: Lab, options: Options, load: str, rate: float, delay: float) ->
         "to_sink": {"p50": percentile(waits, 0.5), "p95": percentile(waits, 0.95), "max": max(waits)},
         "to_stored": {"p50": percentile(waits, 0.5) + delay, "p95": percentile(waits, 0.95) + delay},
     }
+
+
+SLICE = 0.002
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def pace(lab: Lab, topic: str, feed: Feed, first: int, count: int, rate: float) -> dict[str, float]:
+    """Produce the thumbs of `count` turns at `rate` a second; returns when each trace's thumb was handed to Kafka."""
+    records = [(trace_id(turn), *feed.thumb(turn)) for turn in range(first, first + count)]
+    producer = Producer({"bootstrap.servers": lab.kafka.bootstrap, "linger.ms": 0 if rate < 1_000 else 2})
+    producer.list_topics(topic, timeout=10)
+    sent: dict[str, float] = {}
+    began, done = time.monotonic(), 0
+    while done < count:
+        due = min(int((time.monotonic() - began) * rate) + 1, count)
+        for trace, key, value in records[done:due]:
+            sent[trace] = time.monotonic()
+            producer.produce(topic, value, key)
+        done = due
+        producer.poll(0)
+        time.sleep(max(min(began + done / rate - time.monotonic(), SLICE), 0.0))
+    producer.flush()
+    return sent

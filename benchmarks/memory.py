@@ -1,4 +1,4 @@
-"""Memory: the worker's over a long run, and what a turn takes in Redis, without live judging and with it."""
+"""Memory: what a turn takes in Redis, without live judging and with it. The worker's over a long run: `flat`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-import psutil
 import redis
 
 from agents.keys import FORM, LIVE_MARK, family_of
 from benchmarks.judges import stand_in
 from benchmarks.judges import trace as words
 from benchmarks.lab import Failed, Lab
-from benchmarks.options import Options, progress
+from benchmarks.options import Options
 from benchmarks.records import Feed
 
 GOAL_BYTES = 300
@@ -26,48 +25,6 @@ def used(lab: Lab) -> int:
     """Bytes of our Redis in use."""
     with redis.Redis.from_url(lab.ours.url) as store:
         return int(store.info("memory")["used_memory"])
-
-
-def worker_memory(lab: Lab, options: Options) -> dict[str, Any]:
-    """MB of resident memory at each tenth of the run. Users change their minds: later thumbs turn earlier ones."""
-    feed = Feed(options.events)
-    editions = max(options.soak_events // feed.turns, 1)
-    total = editions * feed.turns
-    prefix = f"soak-{time.monotonic_ns()}."
-    lab.create_topics(prefix, 4)
-    lab.restore()
-    lab.sink.reset(0.02)
-    with progress() as bars:
-        bar = bars.add_task("thumbs for the long run", total=total)
-        lab.produce(prefix + "thumbs", feed.thumbs(editions), lambda n: bars.advance(bar, n))
-        worker = lab.worker(prefix, prefix)
-        worker.start()
-        bar = bars.add_task("the long run", total=total)
-        at_tenths: list[tuple[float, float]] = []
-        peak, done, began = 0.0, 0, time.monotonic()
-        before = lab.consumed("thumbs")
-        while done < total:
-            if not worker.running or worker.pid is None:
-                raise Failed(f"the worker ended in the long run:\n{worker.log_tail()}")
-            if time.monotonic() - began > 60 + total / 2_000:
-                raise Failed(f"only {done} of {total} events were handled in the long run")
-            now = lab.consumed("thumbs") - before
-            bars.advance(bar, now - done)
-            done = now
-            megabytes = psutil.Process(worker.pid).memory_info().rss / 1e6
-            peak = max(peak, megabytes)
-            if done / total >= (len(at_tenths) + 1) / 10:
-                at_tenths.append((done, round(megabytes, 1)))
-            time.sleep(0.2)
-        seconds = time.monotonic() - began
-        worker.stop()
-    return {
-        "events": total,
-        "seconds": seconds,
-        "resident_mb_at": at_tenths,
-        "resident_mb_peak": round(peak, 1),
-        "growth_second_half_mb": round(at_tenths[-1][1] - at_tenths[len(at_tenths) // 2 - 1][1], 1),
-    }
 
 
 def redis_bytes(lab: Lab, turns: int, span: float) -> dict[str, Any]:
@@ -152,7 +109,6 @@ def live(options: Options) -> dict[str, Any]:
 
 
 def run(lab: Lab, options: Options) -> dict[str, Any]:
-    """The Redis figures come last: they empty it."""
-    long_run = worker_memory(lab, options)
+    """They empty our Redis."""
     spread = [redis_bytes(lab, options.memory_turns, span) for span in (HOUR, WEEK)]
-    return {"worker": long_run, "redis": spread, "goal_bytes": GOAL_BYTES}
+    return {"redis": spread, "goal_bytes": GOAL_BYTES}

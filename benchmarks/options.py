@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 class Options:
     rounds: int = 5
     events: int = 300_000
-    soak_events: int = 2_000_000
     flat_events: int = 2_000_000
     paced_seconds: float = 20.0
     restarts: int = 3
@@ -28,7 +27,6 @@ class Options:
         return cls(
             rounds=1,
             events=60_000,
-            soak_events=300_000,
             flat_events=40_000,
             paced_seconds=5.0,
             restarts=1,

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contest import CONTENDERS, play
-from benchmarks.lab import ROOT, Lab
+from benchmarks.lab import Lab
 from benchmarks.options import Options
+from benchmarks.processes import ROOT
 
 # (part of the file's path, function or "" for all, stage); the innermost frame with a rule decides.
 RULES: tuple[tuple[str, str, str], ...] = (
@@ -21,7 +22,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("agents/join/join.py", "merge_signal", "merge"),
     ("agents/join/join.py", "", "plan writes"),
     ("agents/join/counting.py", "", "count"),
-    ("agents/join/step.py", "count", "count"),
+    ("agents/join/batches.py", "", "count"),
     ("agents/join/step.py", "write_scores", "plan writes"),
     ("agents/join/step.py", "send", "plan writes"),
     ("agents/join/step.py", "note_outcomes", "plan writes"),

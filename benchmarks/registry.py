@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import re
+import shutil
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import date
 from functools import partial
 from itertools import cycle, islice
@@ -21,12 +23,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.many_rules import COUNT, many_rules, shipped
-from benchmarks.options import Options
+import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.options import Options
+from benchmarks.processes import ROOT, measured
+
 TODAY = date(2026, 11, 21)
 CALLS, BESIDE_SECONDS, VALIDATIONS = 200_000, 4.0, 3
+COUNT, A_CATEGORY = 500, 10
+"""Rule files, and judges of one category, of the larger registry."""
 GOALS = {"median_us": 1.0, "p99_us": 50.0, "validate_seconds": 2.0}
 FILES = {"open", "os.listdir", "os.scandir"}
 Call = Callable[..., object]
@@ -34,12 +39,7 @@ Call = Callable[..., object]
 
 def run(options: Options) -> dict[str, Any]:
     """Medians of the rounds; of the longest pause, the longest."""
-    rounds = []
-    for _ in range(options.rounds):
-        child = subprocess.run(
-            [sys.executable, "-m", "benchmarks.registry"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-        )
-        rounds.append(json.loads(child.stdout))
+    rounds = [measured("registry") for _ in range(options.rounds)]
     return {"rounds": options.rounds, "goals": GOALS, "calls": CALLS, "files": COUNT, **_middle(rounds)}
 
 
@@ -203,6 +203,43 @@ def counting() -> None:
 
 def _nothing() -> None:
     pass
+
+
+def shipped(folder: Path) -> Path:
+    """A copy that may be changed; its root."""
+    for name in ("configs", "specs", "prompts"):
+        shutil.copytree(ROOT / name, folder / name)
+    return folder / "configs"
+
+
+def many_rules(folder: Path) -> Path:
+    """COUNT valid rule files, each a shipped judge under another name, with the manifest that lists them."""
+    rules = folder / "configs/rules"
+    rules.mkdir(parents=True)
+    texts = [(file.stem, file.read_text()) for file in sorted((ROOT / "configs/rules").glob("*.yaml"))]
+    manifest = yaml.safe_load((ROOT / "configs/evaluation_manifest.yaml").read_text())
+    names, thresholds = [], {}
+    for number in range(COUNT):
+        stem, text = texts[number % len(texts)]
+        name = f"{stem}_{number:03}"
+        for field in ("id", "score_name"):
+            text = re.sub(rf"^{field}: .*$", f"{field}: {name}", text, flags=re.MULTILINE)
+        (rules / f"{name}.yaml").write_text(text)
+        names.append(name)
+        if stem in manifest["thresholds"]:
+            thresholds[name] = deepcopy(manifest["thresholds"][stem])  # or YAML writes an anchor
+    made = {
+        "dataset": manifest["dataset"],
+        "schema": manifest["schema"],
+        "archetypes": manifest["archetypes"],
+        "categories": {
+            f"made_{begin:03}": {"judges": names[begin : begin + A_CATEGORY]} for begin in range(0, COUNT, A_CATEGORY)
+        },
+        "global_metrics": {"judges": []},
+        "thresholds": thresholds,
+    }
+    (folder / "configs/evaluation_manifest.yaml").write_text(yaml.safe_dump(made, sort_keys=False))
+    return folder / "configs"
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from typing import Any
 import psutil
 import redis
 
-from benchmarks.lab import ROOT, Lab
+from benchmarks.lab import Lab
 from benchmarks.options import Options
-from benchmarks.tables import TABLES, TITLES
+from benchmarks.processes import ROOT
+from benchmarks.tables import TABLES
 from rampgate.local.services.jars import KAFKA
 
 HERE = Path(__file__).parent
@@ -56,7 +57,7 @@ def services(lab: Lab) -> dict[str, str]:
 
 
 def show(part: str, found: dict[str, Any]) -> None:
-    print("\n".join(TABLES[part](found)) + "\n", flush=True)
+    print("\n".join(TABLES[part][1](found)) + "\n", flush=True)
 
 
 def save(results: dict[str, Any], *, write: bool) -> None:
@@ -74,10 +75,10 @@ def save(results: dict[str, Any], *, write: bool) -> None:
 
 def page(document: dict[str, Any]) -> str:
     lines = []
-    for part, title in TITLES.items():
+    for part, (title, shown) in TABLES.items():
         if part in document:
             found = document[part]
-            lines += [f"### {title}", "", *TABLES[part](found["found"]), "", stamp(found), ""]
+            lines += [f"### {title}", "", *shown(found["found"]), "", stamp(found), ""]
     return "\n".join(lines)
 
 

@@ -1,15 +1,12 @@
 """Checks of score files: what judging judges takes on arrays, and of 1.2 million lines by the commands themselves
 (PF-9 FR-10, FR-13, FR-14).
 
-`run` measures in processes of their own, one a round; this module is also what such a process runs.
+`run` measures in processes of their own, one a round; this module is also what such a process runs for arrays.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.options import Options
+from benchmarks.processes import ROOT, measured, whole
 
-ROOT = Path(__file__).resolve().parents[1]
 LINES = 1_200_000
 GOALS = {"inversion": 1.0, "drift": 1.0, "suite": 2.0, "spec": 5.0, "alpha": 10.0, "lines": 15.0, "lines_mib": 1_024.0}
 COMMANDS = ("inversion", "drift", "agreement")
@@ -30,26 +27,21 @@ COMMANDS = ("inversion", "drift", "agreement")
 
 def run(options: Options) -> dict[str, Any]:
     """Medians of the rounds; of memory the most."""
-    rounds = [_child("arrays") for _ in range(options.rounds)]
+    rounds = [measured("scores") for _ in range(options.rounds)]
     arrays = {name: median(one[name] for one in rounds) for name in rounds[0]}
     with tempfile.TemporaryDirectory(prefix="rampgate-bench-") as folder:
         write_files(Path(folder))
         lines = {}
         for name in COMMANDS:
-            told = [_child(name, folder) for _ in range(options.rounds)]
+            files = ("then.jsonl", "now.jsonl") if name == "drift" else (f"{name}.jsonl",)
+            words, out = ("check", name, *files, "--json"), Path(folder, "told.json")
+            told = [whole(*words, folder=Path(folder), out=out) for _ in range(options.rounds)]
             lines[name] = {
                 "seconds": median(one["seconds"] for one in told),
                 "cpu_seconds": median(one["cpu_seconds"] for one in told),
                 "mib": max(one["mib"] for one in told),
             }
     return {"rounds": options.rounds, "goals": GOALS, "lines": LINES, "arrays": arrays, "files": lines}
-
-
-def _child(*words: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.scores", *words]
-    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    measured: dict[str, float] = json.loads(child.stdout)
-    return measured
 
 
 def arrays() -> dict[str, float]:
@@ -174,24 +166,5 @@ def write_files(folder: Path) -> None:
             file.writelines(f"{json.dumps(row)}\n" for row in rows)
 
 
-def command(name: str, folder: Path) -> dict[str, float]:
-    """Seconds and memory of one command, start of the interpreter included."""
-    files = ("then.jsonl", "now.jsonl") if name == "drift" else (f"{name}.jsonl",)
-    words = [sys.executable, "-m", "rampgate", "check", name, *(str(folder / file) for file in files), "--json"]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAMPGATE_")}
-    began = time.perf_counter()
-    child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, env=environment | {"PYTHONPATH": str(ROOT)})
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode not in (0, 1):
-        raise RuntimeError(f"check {name} ended with {child.returncode}")
-    return {
-        "seconds": time.perf_counter() - began,
-        "cpu_seconds": used.ru_utime + used.ru_stime,
-        "mib": used.ru_maxrss / 1024,
-    }
-
-
 if __name__ == "__main__":
-    measured = arrays() if sys.argv[1] == "arrays" else command(sys.argv[1], Path(sys.argv[2]))
-    print(json.dumps(measured))
+    print(json.dumps(arrays()))

@@ -1,4 +1,4 @@
-"""Start-up: how long a command takes before it does anything, a worker until its first score, `dev` until it is ready.
+"""Start-up: how long a command takes before it does anything, and `dev` until it is ready. A worker's: `restart`.
 
 Each is a process of its own, once to warm the file cache and then as many times as there are rounds; medians.
 """
@@ -11,33 +11,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import restart, throughput
-from benchmarks.lab import Failed, Lab
+from benchmarks.lab import Failed
 from benchmarks.options import Options
-from benchmarks.records import Feed
 
 PROGRAM = Path(sys.executable).with_name("rampgate")
 HELP = {"rampgate --help": ("--help",), "rampgate worker --help": ("worker", "--help")}
-EVENTS = 300
-WORKER = "rampgate worker, to the first score"
 DEV = {"rampgate dev, to ready": ("dev", "--json"), "rampgate dev --real, to ready": ("dev", "--real", "--json")}
-GOALS = {"rampgate --help": 0.3, WORKER: 2.0, "rampgate dev, to ready": 5.0, "rampgate dev --real, to ready": 10.0}
+GOALS = {"rampgate --help": 0.3, "rampgate dev, to ready": 5.0, "rampgate dev --real, to ready": 10.0}
 Measured = tuple[float, float]
 """Seconds, and CPU seconds of the process and all it started."""
 
 
 def run(options: Options) -> dict[str, Any]:
     found = {name: repeated(lambda a=arguments: ended(a), options.rounds) for name, arguments in HELP.items()}
-    with Lab() as lab:
-        small = replace(options, events=EVENTS)
-        throughput.prepare(lab, small)
-        feed = Feed(EVENTS)
-        found[WORKER] = repeated(lambda: first_score(lab, feed), options.rounds)
     found |= {name: repeated(lambda a=arguments: ready(a), options.rounds) for name, arguments in DEV.items()}
     return {"rounds": options.rounds, "goals": GOALS, "commands": found}
 
@@ -55,14 +45,6 @@ def ended(arguments: tuple[str, ...]) -> Measured:
     began, before = time.perf_counter(), cpu()
     subprocess.run([PROGRAM, *arguments], stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began, cpu() - before
-
-
-def first_score(lab: Lab, feed: Feed) -> Measured:
-    """Until the scores of an event that waits in the topic are in Opik. The CPU is of the worker's whole short life."""
-    before = cpu()
-    seconds = restart.measure(lab, feed, "cold", time.monotonic_ns(), [])
-    lab.end_workers()
-    return seconds, cpu() - before
 
 
 def ready(arguments: tuple[str, ...]) -> Measured:

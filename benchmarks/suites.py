@@ -6,11 +6,7 @@ process of its own.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,8 +15,8 @@ import yaml
 
 from benchmarks.judges import stand_in
 from benchmarks.options import Options, say
+from benchmarks.processes import whole
 
-ROOT = Path(__file__).resolve().parents[1]
 GOALS = {"ratio": 1.2, "warm_seconds": 2.0, "memory_ratio": 1.3}
 AT_ONCE = 50
 LATENCY = 0.3
@@ -78,30 +74,15 @@ def one_round(cases: int, url: str) -> dict[str, float]:
     if (cold["calls"], warm["calls"], cold["unscored"]) != (wanted, 0, 0):
         raise RuntimeError(f"{wanted} calls were to be made, and none again: {cold}, {warm}")
     return {
-        "cold_seconds": cold["seconds"], "cold_cpu": cold["cpu"], "mib": cold["mib"], "warm_seconds": warm["seconds"],
-        "warm_mib": warm["mib"],
+        "cold_seconds": cold["seconds"], "cold_cpu": cold["cpu_seconds"], "mib": cold["mib"],
+        "warm_seconds": warm["seconds"], "warm_mib": warm["mib"],
     }  # fmt: skip
 
 
 def command(folder: Path, url: str) -> dict[str, float]:
-    """Seconds, CPU and memory of one command, start of the interpreter included."""
-    words = [sys.executable, "-m", "rampgate", "suite", "run", str(folder / "suite.yaml"), "--first-run", "--json"]
-    words += ["--configs", str(ROOT / "configs")]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAMPGATE_")}
-    environment |= {
-        "PYTHONPATH": str(ROOT), "RAMPGATE_MODEL_URL": url, "RAMPGATE_MODEL_CALLS_AT_ONCE": str(AT_ONCE),
-    }  # fmt: skip
-    out = folder / "told.json"
-    began = time.perf_counter()
-    with out.open("wb") as file:
-        child = subprocess.Popen(words, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, env=environment)
-        _, status, used = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - began
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise RuntimeError(f"suite run ended with {child.returncode}: {out.read_text()[:500]}")
+    """Seconds, CPU seconds and MiB of one run, with what it says of its calls."""
+    words, out = (str(folder / "suite.yaml"), "--first-run", "--json"), folder / "told.json"
+    model = {"RAMPGATE_MODEL_URL": url, "RAMPGATE_MODEL_CALLS_AT_ONCE": str(AT_ONCE)}
+    spent = whole("suite", "run", *words, folder=folder, out=out, environment=model)
     told = json.loads(out.read_bytes())
-    return {
-        "seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "mib": used.ru_maxrss / 1024,
-        "calls": told["judge_calls"], "unscored": told["unscored"],
-    }  # fmt: skip
+    return spent | {"calls": told["judge_calls"], "unscored": told["unscored"]}

@@ -19,8 +19,8 @@ from uuid6 import uuid7
 from benchmarks.judges import AT_ONCE, stand_in
 from benchmarks.judges import trace as words
 from benchmarks.lab import Failed, Lab
+from benchmarks.latency import percentile
 from benchmarks.options import Options
-from benchmarks.pacing import percentile
 from evalcore.scoring.cache import REMEMBERED
 from rampgate.local.services.process import ChildProcess
 

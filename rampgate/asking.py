@@ -20,7 +20,7 @@ from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
 from rampgate.judging import scorer_of
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.settings import Settings
 from rampgate.unfinished import Unfinished, unfinished
 
@@ -77,5 +77,5 @@ async def asking(
     async with scorer_of(settings) as scorer:
         if scorer is None:
             raise Failure(NO_MODEL)
-        with unfinished(beside, known, *inputs) as work, progress(what, unit="questions", spend=spend):
+        with unfinished(beside, known, *inputs) as work, Progress(what, unit="questions", spend=spend):
             yield Asking(what, scorer, work, spend)

@@ -7,9 +7,8 @@ document. It draws when it is told of something, in the caller's thread: there i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Self
 
 from evalcore.scoring.calls import Spend
 from rampgate.console import plain
@@ -26,8 +25,9 @@ WINDOW = 60.0
 
 
 class Progress:
-    """One piece of work. `done` and `total` count `unit`; a total of None is not known yet. With `spend` both are the
-    questions that it counts, and its cost is told."""
+    """One piece of work, shown for as long as the context lasts; its line ends with it, however it ends. `done` and
+    `total` count `unit`; a total of None is not known yet. With `spend` both are the questions that it counts, and its
+    cost is told."""
 
     def __init__(
         self,
@@ -74,12 +74,13 @@ class Progress:
         if self._spend is not None:
             self.at(self._spend.settled, max(self._spend.questions, self._spend.expected, self.total or 0))
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         if self._spend is not None:
             self._spend.listener = self.of_spend
         self._drawing.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *failure: object) -> None:
         """Take the moving line away, and say in one that stays how far the work came; nothing of work that cost nothing
         and was short."""
         if self._spend is not None:
@@ -138,26 +139,6 @@ def stderr(file: IO[str] | None = None) -> Console:
             self.quiet = True
 
     return Aside(file=file, stderr=True, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def progress(
-    what: str,
-    total: int | None = None,
-    *,
-    unit: str = "",
-    spend: Spend | None = None,
-    now: Callable[[], float] = time.monotonic,
-    console: Console | None = None,
-    every: float = EVERY,
-) -> Iterator[Progress]:
-    """Shows how far the work is for as long as the context lasts; its line ends with it, however it ends."""
-    shown = Progress(what, total, unit=unit, spend=spend, now=now, console=console, every=every)
-    shown.start()
-    try:
-        yield shown
-    finally:
-        shown.stop()
 
 
 def cost(spend: Spend | None) -> str:

@@ -17,10 +17,12 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from evalcore.remediation.objects import Kinds
 from rampgate.console import Failure
 from schemas.settings import SENTINEL_SCHEMES, in_the_clear, is_loopback, read_secret, read_sentinel_url
 
@@ -30,7 +32,7 @@ _CALLER = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 DAY = 86_400.0
 SECRETS = (
     "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
-    "redis_password", "seal_key", "github_token",
+    "redis_password", "seal_key", "seal_key_previous", "github_token",
 )  # fmt: skip
 _CARRIED = {
     "redis": "redis_password", "opik": "opik_api_key", "model_url": "model_key", "pagerduty_url": "pagerduty_key",
@@ -241,10 +243,31 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Seals our headers on dead letters, a suite's store, the audit of exports and traces of our own "
-        "calls; without it no such trace counts as ours, and Redis keeps a key for headers",
+        description="Seals our headers on dead letters, a suite's store, the audit of exports, traces of our own "
+        "calls, and traces that were completed with their workflows; without it no such trace counts as ours, and "
+        "Redis keeps a key for headers",
     )
     seal_key_file: Path | None = None
+    seal_key_previous: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="The key before: traces that it completed still count; name it for the lookback window",
+    )
+    seal_key_previous_file: Path | None = None
+    enrichment_wait_seconds: float = Field(
+        1_200.0, ge=0, description="After so long a trace is completed though its workflow has not ended"
+    )
+    cluster_url: str | None = Field(
+        None,
+        description="The cluster's API; unset: that of the pod's service account, else of the kubeconfig. `file:PATH`: "
+        "a stand-in with the objects of a YAML file, for a laptop",
+    )
+    cluster_token_file: Path | None = Field(None, description="With `cluster_url`: read again when the API refuses it")
+    cluster_ca_file: Path | None = Field(None, description="With `cluster_url`: who signs the API's certificate")
+    cluster_timeout_seconds: float = Field(10.0, gt=0, le=300, description="One answer of the cluster may take so long")
+    cluster_kinds: Kinds = Field(
+        Kinds(), description="Group, version and kinds of the operator's objects; Proposal is called AgenticRun since"
+    )
     registry_ttl_seconds: float = Field(
         300.0, ge=0, description="Read the registry's files again after this time; 0: only on SIGHUP or POST /refresh"
     )
@@ -324,9 +347,19 @@ class Settings(BaseModel):
         layer, address = ("litellm:", value[8:]) if value and value.startswith("litellm:") else ("", value)
         return layer + usable_url(address, "http", "https") if address else value
 
-    @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url", "github_url")
+    @field_validator("cluster_kinds", mode="before")
     @classmethod
-    def _http_url(cls, value: str | None) -> str | None:
+    def _known_kinds(cls, value: Any) -> Any:
+        fields = set(Kinds.__dataclass_fields__)
+        if isinstance(value, dict) and (strange := [name for name in value if name not in fields]):
+            raise ValueError(f"{strange[0]}: must be one of {', '.join(sorted(fields))}")
+        return value
+
+    @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url", "github_url", "cluster_url")
+    @classmethod
+    def _http_url(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.field_name == "cluster_url" and value and value.startswith("file:"):
+            return value
         return value and usable_url(value, "http", "https")
 
     @model_validator(mode="after")
@@ -362,6 +395,8 @@ class Settings(BaseModel):
                     f"{name}: a key or password would be sent in the clear to another machine; use https:// or "
                     "rediss://, or, knowingly, set allow_plaintext"
                 )
+        if self.cluster_url is not None and self.cluster_token_file is not None and in_the_clear(self.cluster_url):
+            raise ValueError("cluster_url: the token would be sent in the clear to another machine; use https://")
         if self.slack_webhook is not None and in_the_clear(self.slack_webhook.get_secret_value()):
             raise ValueError("slack_webhook: the address is a secret itself and would be sent in the clear; use https")
         return self

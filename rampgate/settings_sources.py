@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from rampgate.settings import SECRETS, URL_PASSWORD, Settings, SettingsError, hide_password
 
 PREFIX = "RAMPGATE_"
+_JSON = ("kafka_security", "cluster_kinds")
 _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 
@@ -51,7 +52,7 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
     for key, text in os.environ.items():
         name = key.removeprefix(PREFIX).lower()
         if key.startswith(PREFIX) and name not in _NOT_SETTINGS:
-            env[name] = json_object(key, text) if name == "kafka_security" else text
+            env[name] = json_object(key, text) if name in _JSON else text
             origin[name] = key
     override(values, env)
     given = {name: value for name, value in (flags or {}).items() if value is not None}

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from agents import rerolls, thumbs, traces
-from agents.join.step import Agent
+from agents.join.batches import Agent
 from agents.newcomers import Newcomers
 from agents.own_calls import own_key
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
+from evalcore.remediation.sealing import TRACES, TraceForms
+from rampgate.cluster import seals_of
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings, revealed
 from schemas.settings import KafkaAccess
@@ -161,6 +163,11 @@ def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:
             settings.attribute_vertical,
         ),
         own_key=own_key(revealed(settings.seal_key)),
+        forms=TraceForms(
+            seals_of(settings, TRACES),
+            {v.name: frozenset(v.proposal_namespaces) for v in verticals.values() if v.proposal_namespaces},
+        ),
+        enrichment_wait=ms(settings.enrichment_wait_seconds),
     )
 
 

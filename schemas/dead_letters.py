@@ -75,6 +75,20 @@ class Record(Protocol):
 
 
 @dataclass(frozen=True)
+class MadeRecord:
+    """A record that we make: one that is not in Kafka yet, or one in the place of what Kafka no longer holds, whose key
+    names the turn."""
+
+    topic: str
+    key: bytes
+    value: bytes | None = None
+    partition: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    headers: Headers = ()
+
+
+@dataclass(frozen=True)
 class UnreadableRecord:
     """Takes the place of what Kafka has and nobody can read: of one record, or of all records from offset `first` to
     `offset`, whose bytes are then those of their batch. Ends as a dead letter.

@@ -10,9 +10,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 
 class FileModel(BaseModel):
-    """Docstrings of fields become descriptions in the published schema, where editors show them."""
+    """Docstrings of fields become descriptions in the published schema, where editors show them. Validators are built
+    on first use: a command imports far more models than it reads."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

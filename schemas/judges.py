@@ -203,6 +203,10 @@ class Dimension(FileModel):
     """The score that passes; without one the judge's."""
     floor: Number | None = None
     """The score below which the dimension always blocks; without one the judge's."""
+    applies: Path | None = None
+    """Where an item says whether the dimension applies, such as `proposal_steps.execution`: of `ran` it takes no N/A,
+    of `broke` it may, `absent` is N/A whatever the judge says, and `unread`, or nothing there, is unscored. An unscored
+    dimension leaves the judge's score unscored."""
 
 
 class Confirmation(FileModel):
@@ -312,6 +316,9 @@ class RuleFile(Limits):
     """How often a failing answer is asked for again; without it the first one counts. BOOLEAN judges alone."""
     dimensions: dict[Text, Dimension] | None = None
     """Parts with scores of their own; gates may name `judge.dimension`."""
+    score_of: Literal["dimensions"] | None = None
+    """dimensions: the score is the mean of the dimensions that apply, whatever score the model gives beside them or
+    leaves out; N/A where none applies. Without it the model gives the score."""
     drift: Drift | None = None
     """How far the scores may move between calibrations (PF-9 FR-13)."""
     allow_na: StrictBool | None = None

@@ -55,7 +55,8 @@ class Cause(StrEnum):
     CONFLICTING_DUPLICATE = "conflicting_duplicate"
     INTERNAL_ERROR = "internal_error"
     UNREADABLE = "unreadable"
-    WORKER_DIED = "worker_died"  # the last: turns in Redis keep a cause as its number
+    WORKER_DIED = "worker_died"
+    CLUSTER_UNAVAILABLE = "cluster_unavailable"  # a new one comes last: turns in Redis keep a cause as its number
 
 
 class Explanation(NamedTuple):
@@ -124,6 +125,12 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
     Cause.WORKER_DIED: Explanation(
         "Three workers died, each while it handled this record and nothing else.",
         "Report it with the output of `rampgate dead-letters show`; replay with the release that mends it.",
+    ),
+    Cause.CLUSTER_UNAVAILABLE: Explanation(
+        "The trace names a workflow, and for enrichment_wait_seconds the cluster's API could not be read: out of "
+        "reach, too slow, or it refuses us; the detail names what was asked for. For judges and gates the trace has "
+        "not ended.",
+        "Bring the API back, or grant the worker's role; then replay: the trace is completed and judged.",
     ),
 }
 

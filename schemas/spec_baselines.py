@@ -19,6 +19,8 @@ class Capture(FileModel):
     judge_rubric_ids: tuple[StrictStr, ...]
     precheck_passed: StrictBool
     """Whether every answer is correct, also of a version that was saved by force."""
+    configuration: StrictStr = ""
+    """The hash of what answered: the candidate's parts, or the commit. Empty in a file of an earlier release."""
 
 
 class KeptQuery(FileModel):

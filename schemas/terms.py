@@ -21,6 +21,16 @@ class BaselineSource(StrEnum):
     PROVISIONAL_SEED = "provisional_seed"
 
 
+class Step(StrEnum):
+    """What is known of a part of an item, such as a step of a workflow: it ran, it broke off for a fault that is not
+    the agent's, there was none, or it could not be read."""
+
+    RAN = "ran"
+    BROKE = "broke"
+    ABSENT = "absent"
+    UNREAD = "unread"
+
+
 class Level(StrEnum):
     """What may be said of two ratings that differ."""
 

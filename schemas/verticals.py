@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, Field, StrictStr, model_validator
 
 from schemas import files
 from schemas.files import FileModel, Number, Text
@@ -54,3 +55,17 @@ class Vertical(FileModel):
     """Where its traces hold question, answer, context and tools, the names that rules bind `online`."""
     live_judge: Literal["rampgate", "opik"] = "rampgate"
     """Who judges its live turns; in Opik, synced rules are enabled only for opik."""
+    proposal_namespaces: tuple[Annotated[StrictStr, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")], ...] = ()
+    """Namespaces of the cluster in which its agents' remediation workflows run. A trace with `proposal` is judged once
+    its workflow has ended, with what the cluster says of it; needs RAMPGATE_SEAL_KEY. Without, it is judged as it
+    came."""
+
+    @model_validator(mode="after")
+    def _summary_is_what_judges_read(self) -> Self:
+        answer = self.trace.answer
+        if self.proposal_namespaces and answer is not None and not re.match(r"output\b", answer):
+            raise ValueError(
+                f"trace.answer: must begin with output where proposal_namespaces are named, got {answer}; a workflow's "
+                "summary is put there"
+            )
+        return self

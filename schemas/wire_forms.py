@@ -196,14 +196,38 @@ class Proposal(TypedDict):
     name: str
 
 
+class ProposalMissing(TypedDict):
+    what: Annotated[str, Field(description="`Kind/name`.")]
+    why: Literal[
+        "not_found", "forbidden", "unreachable", "timed_out", "too_large", "malformed", "bad_name", "not_allowed",
+        "replaced", "not_ended",
+    ]  # fmt: skip
+
+
 class TraceDetails(TypedDict):
-    """What a trace event may carry besides what the join reads."""
+    """What a trace event may carry besides what the join reads. The fields after `proposal` are ours: where a vertical
+    names `proposal_namespaces` we publish a trace with `proposal` once more when its workflow has ended. Without our
+    seal they are dropped."""
 
     usage: NotRequired[Usage | None]
     tool_calls: NotRequired[list[ToolCall] | None]
     llm_calls: NotRequired[list[LlmCall] | None]
     handoffs: NotRequired[list[str] | None]
     proposal: NotRequired[Proposal | None]
+    proposal_results: NotRequired[
+        Annotated[dict[str, list[dict[str, Any]]], Field(description="Step -> the statuses of its results, in order.")]
+    ]
+    proposal_phase: NotRequired[Literal["Denied", "Escalated", "Failed", "Completed", "InProgress"]]
+    proposal_steps: NotRequired[
+        Annotated[
+            dict[Literal["analysis", "execution", "verification"], Literal["ran", "broke", "absent", "unread"]],
+            Field(description="What is known of each step; unread: attempts are named, and none could be read."),
+        ]
+    ]
+    proposal_missing: NotRequired[list[ProposalMissing]]
+    proposal_seal: NotRequired[
+        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Over all other fields of the record.")]
+    ]
 
 
 class MetadataDetails(TypedDict):

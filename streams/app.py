@@ -16,7 +16,8 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from agents.join.step import Agent, FetchedBatch, Hold
+from agents.join.batches import Agent, FetchedBatch
+from agents.join.step import Hold
 from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
@@ -29,6 +30,7 @@ from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
 from streams.pipeline import Pipeline, register
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 
@@ -95,8 +97,11 @@ class Consumption:
         if self.gates is not None:
             await self.gates.stop(grace)
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
-        with suppress(Exception):  # a worker that is not a member yet, or whose brokers are gone, has nothing to note
+        # A worker that is not a member yet, or whose brokers are gone, has nothing to note. A call of the consumer's
+        # thread, while that ends by a defect, comes back as cancelled.
+        with suppress(Exception, asyncio.CancelledError):
             await asyncio.wait_for(self.consumer.leave_cleanly(self.consumer.assignment()), grace)
+        heed_cancel()
         # What could be settled is settled. Faust would wait for the rest without end, as after a refused key.
         self.app.conf.stream_wait_empty = False
         try:

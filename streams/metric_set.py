@@ -84,8 +84,8 @@ def as_markdown(specs: Iterable[MetricSpec]) -> str:
     lines = [
         "# Metrics",
         "",
-        "Written by `make docs` from `streams/metrics.py`; don't edit. `GET /metrics` exposes them; counters end in",
-        "`_total`, durations are seconds. Series whose labels all have listed values stand at 0 from the start.",
+        "Written by `make docs` from `streams/declared_metrics.py`; don't edit. `GET /metrics` exposes them; counters",
+        "end in `_total`, durations are seconds. Series whose labels all have listed values stand at 0 from the start.",
         "",
         "| name | kind | labels | meaning |",
         "| --- | --- | --- | --- |",

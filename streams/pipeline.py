@@ -15,7 +15,8 @@ import structlog
 from faust.types import TP
 
 from agents.codec import Bad, Decoded
-from agents.join.step import Agent, Batch, FetchedBatch, Hold, handle
+from agents.join.batches import Agent, Batch, FetchedBatch, handle
+from agents.join.step import Hold
 from agents.join.step_data import Report
 from agents.keys import LET_THROUGH
 from agents.policy import Policy

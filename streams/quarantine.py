@@ -22,7 +22,7 @@ import msgspec
 import structlog
 from faust.types import TP
 
-from agents.join.step import Batch
+from agents.join.batches import Batch
 from agents.keys import FOREVER, TAKEOVER, WATERMARK
 from agents.ports import Change, Store, Unavailable
 from schemas.dead_letters import Record

@@ -5,6 +5,7 @@ On a developer's machine a service that can't be had skips its tests and says wh
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -29,6 +30,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
+from tests import byte_code
 from tests.fork_server import keep_commands, share, warm_children
 from tests.giving_up import give_up
 from tests.logs_restored import logs_restored
@@ -72,12 +74,24 @@ class FilesTogether(LoadFileScheduling):
             self.workqueue = OrderedDict((scope, self.workqueue[scope]) for scope in (*order, *following))
 
 
-def pytest_xdist_setupnodes() -> None:
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     share()
+    byte_code.write(config)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:
     return FilesTogether(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: to look through it for garbage, again and again, is a third of the work."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

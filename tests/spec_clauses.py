@@ -1,4 +1,5 @@
-"""The clauses of PC5 and PF-9 that can be held by a test, and when this repository owes them."""
+"""The clauses of PC5 and PF-9, the boxes of AgentCI 2.0 and the points of the remediation document's test plan that can
+be held by a test, and when this repository owes them."""
 
 from __future__ import annotations
 
@@ -122,9 +123,67 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("R-4", "user_signal_ is reserved"),
     ("R-5", "candidates don't bury their reviewers"),
 ]
+_AGENTCI: Final[list[tuple[str, str]]] = [
+    ("Step 0.5 box 1", "models of every field, which refuse what is none"),
+    ("Step 0.5 box 2", "a JSON Schema, made from the models"),
+    ("Step 0.5 box 3", "`spec validate`: exit code 0 valid, 1 invalid"),
+    ("Step 0.5 box 4", "`docs/sample_spec.yaml`, each part with a comment"),
+    ("Step 0.5 box 5", "`docs/metrics_reference.md`: a formula for every metric of path and cost"),
+    ("Step 0.5 box 6", "valid specs pass, 10 and more invalid ones fail, each for its own reason"),
+    ("Step 1 box 1", "a spec is loaded with its defaults merged in, after AgentCI's own way (decision 258)"),
+    ("Step 1 box 2", "a spec includes files: `!include`, in the place of `$ref`"),
+    ("Step 1 box 3", "`spec test --tags`"),
+    ("Step 1 box 4", "tests of merging, overriding, filtering"),
+    ("Step 2 box 1", "correctness: without a model first, then judges; those of safety in any case (decision 259)"),
+    ("Step 2 box 2", "path: every match mode (four are defined, not five), precision, recall, LCS"),
+    ("Step 2 box 3", "cost: multiplier, tokens, calls, latency, US dollars"),
+    ("Step 2 box 4", "metrics are pure functions with formulas"),
+    ("Step 2 box 5", "all three layers of each query"),
+    ("Step 2 box 6", "40 and more tests of metrics' edge cases"),
+    ("Step 2.5 box 1", "judges: structured answers, ensembles, rubrics' templates"),
+    ("Step 2.5 box 2", "templates `polite_refusal`, `factual_grounded`, `actionable_steps`"),
+    ("Step 2.5 box 3", "`--sample-ensemble`"),
+    ("Step 2.5 box 4", "tests with a model's stand-in: calls, votes, thresholds"),
+    ("Step 3 box 1", "reports: console, annotations, JSON, Prometheus"),
+    ("Step 3 box 2", "exit codes 0 passes, 1 wrong, 2 can't be decided; a forbidden tool is 1, too (decision 259)"),
+    ("Step 3 box 3", "GitHub Actions is noticed"),
+    ("Step 3 box 4", "`spec init` writes the workflow, in which no job has both code and key"),
+    ("Step 3 box 5", "tests of annotations and exit codes"),
+    ("Step 3.5 box 1", "baselines: save, load, list, precheck"),
+    ("Step 3.5 box 2", "`--precheck-correctness`, on by default, and `--force-save`"),
+    ("Step 3.5 box 3", "`spec save --version`"),
+    ("Step 3.5 box 4", "`spec diff --baseline --compare`"),
+    ("Step 3.5 box 5", "model, hash of the spec, time and rubrics in each baseline"),
+    ("Step 4 box 1", "differences in three tiers"),
+    ("Step 4 box 2", "console, JSON, annotations"),
+    ("Step 4 box 3", "the four DiffTypes"),
+    ("Step 4 box 4", "`spec diff` compares kept versions (decision 263)"),
+    ("Step 5 box 1", "`examples/rag/agentci_spec.yaml` is valid"),
+    ("Step 5 box 2", "`examples/rag/baselines/v1-broken.json`: 11 calls for the weather"),
+    ("Step 5 box 3", "`examples/rag/baselines/v2-fixed.json`: none"),
+    ("Step 5 box 4", "the playbook's story"),
+    ("Step 6 box 1", "`examples/support-router`: 32 queries"),
+    ("Step 6 box 2", "`examples/dev-agent`: deterministic tests"),
+    ("Step 6 box 3", "`--workers`, 4 by default"),
+    ("Step 6 box 4", "another try where it may pass, `[INFRA]` after it"),
+    ("Step 6 box 5", "pytest-xdist, by tests with parameters"),
+    ("Step 6 box 6", "a matrix over specs in the workflow"),
+]
+_REMEDIATION: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
+    ("test plan 1", "phases as the driver has them: a table of all combinations"),
+    ("test plan 2", "what completes a trace: analysis only, with execution, full, failed step, empty, Markdown"),
+    ("test plan 3", "the judge: mock model, dimensions, missing response, conversations, persona"),
+    ("test plan 4", "its answers: all dimensions, N/A, the average computed, unparseable"),
+    ("test plan 5", "the OOM kill's life cycle, analysis only and Claude on Vertex, through a cluster's API", _L),
+    ("test plan 6", "the crash loop's fixture, for both providers", _L),
+    ("test plan 7", "Shellcheck passes", _L),
+    ("test plan 8", "`make check` and `make test` are green", _L),
+]
 CLAUSES: Final = [
     *(Clause("PC5", *about) for about in _PC5),
     *(Clause("PF-9", *about) for about in _PF9),
+    *(Clause("AgentCI", *about) for about in _AGENTCI),
+    *(Clause("Remediation", *about) for about in _REMEDIATION),
 ]
 
 NOT_YET: Final[dict[str, str]] = {}
@@ -140,5 +199,12 @@ TRIED: Final = frozenset(
     "PF-9 Decision 7", "PF-9 R-5", "PF-9 FR-10", "PF-9 NFR-1", "PF-9 AC-6", "PF-9 AC-10",
     "PF-9 FR-13", "PF-9 AC-13", "PF-9 FR-14", "PF-9 AC-14", "PF-9 Decision 11",
     "PF-9 Decision 12", "PF-9 Decision 19",
-}  # fmt: skip
+} | {
+    f"AgentCI Step {step} box {box}"
+    for step, boxes in {
+        "0.5": (1, 6), "1": (1, 2, 3, 4), "2": (1, 2, 3, 4, 5), "2.5": (1, 4), "3": (1, 2, 5), "3.5": (1, 2, 3),
+        "4": (1, 3), "6": (4,),
+    }.items()
+    for box in boxes
+} | {f"Remediation test plan {point}" for point in (1, 2, 3, 4)}  # fmt: skip
 """Clauses that have mutants: changes that break them, each of which a test that holds the clause must notice."""

@@ -1,5 +1,7 @@
-"""Which tests hold which clause of PC5 and PF-9, read from the tests themselves (PF-9 NFR-5): a test names its clauses
-in its name (`test_pc5_ac6_…`), its docstring or the comment above it, a file or a benchmark in its docstring.
+"""Which tests hold which clause of PC5 and PF-9, which box of AgentCI 2.0 and which point of the remediation document's
+test plan, read from the tests themselves (PF-9 NFR-5): a test names its clauses in its name (`test_pc5_ac6_…`), its
+docstring or the comment above it (`AgentCI Step 2 box 1`, `Remediation test plan 3`), a file or a benchmark in its
+docstring.
 
 `.venv/bin/python -m tests.spec_coverage` writes `docs/spec-coverage.md`; `make docs` does, too.
 """
@@ -23,13 +25,14 @@ HEAD: Final = """# Which tests hold which clause
 Made by `make docs` from the names and docstrings of the tests. A test fails where one of them is gone, or where a
 clause that is due has none (PF-9 NFR-5). The last column says how a clause was broken on purpose (`tests/mutants/`,
 `make mutants`): each time the tests beside it fail."""
-_DOCUMENT: Final = re.compile(r"\b(PC|PF)-?(5|9)\b")
+_DOCUMENT: Final = re.compile(r"\b(PC-?5|PF-?9|AgentCI|Remediation)\b")
 _NEXT: Final = re.compile(
-    r"(?:[\s,;/]|\band\b|\bor\b)*(§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
+    r"(?:[\s,;/]|\band\b|\bor\b)*"
+    r"(Step [\d.]+ box \d+|test plan \d|§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
 )
 _IN_A_NAME: Final = re.compile(r"(?<![a-z])(pc5|pf9)((?:_(?:(?:n?fr|ac|r|decision)_?\d+|\d+_\d+)(?![a-z\d]))+)")
 _PART: Final = re.compile(r"_(?:(nfr|fr|ac|r|decision)_?(\d+)|(\d+)_(\d+))")
-_ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9")
+_ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9|AgentCI|Remediation")
 _NUMBER: Final = re.compile(r"\d+")
 
 
@@ -37,9 +40,9 @@ def clauses_in(text: str) -> set[str]:
     """`PC5 FR-8, FR-14; PF-9 Decisions 17 and 18` as titles, one by one."""
     found = set()
     for document in _DOCUMENT.finditer(text):
-        title = {"PC5": "PC5", "PF9": "PF-9"}.get("".join(document.groups()))
+        title = {"PC5": "PC5", "PF9": "PF-9"}.get(document[0].replace("-", ""), document[0])
         at, decision = document.end(), False
-        while title is not None and (following := _NEXT.match(text, at)):
+        while following := _NEXT.match(text, at):
             name = following.group(1)
             if _NUMBER.fullmatch(name):
                 if not decision:
@@ -115,7 +118,7 @@ def broken() -> dict[str, list[Mutant]]:
 
 def page() -> str:
     by, lines = held(), [HEAD]
-    for document in ("PC5", "PF-9"):
+    for document in dict.fromkeys(clause.document for clause in CLAUSES):
         lines += ["", f"## {document}", "", "| clause | demands | held by | broken by |", "| --- | --- | --- | --- |"]
         lines += [_row(clause, by) for clause in CLAUSES if clause.document == document]
     return "\n".join([*lines, ""])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agents.codec import TraceFacts
+from agents.join.batches import Batch
 from agents.join.counting import HOUR, expiry
-from agents.join.step import Batch, StepContext
+from agents.join.step import StepContext
 from agents.join.versions import Came, Standing
 from agents.keys import AGENT_TEXT, POOL_EDGE, REFUSED, TURN_POOL, UNNAMED, Key, pool_place, spelled
 from agents.ports import Places

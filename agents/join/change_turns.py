@@ -1,6 +1,6 @@
 """Changes turns for what no consumer brought: a trace found later, a sweep's reading, what Opik holds already.
 
-One read, merge and record for all of these, as `agents.join.step.handle` is for a topic's batches.
+One read, merge and record for all of these, as `agents.join.batches.handle` is for a topic's batches.
 """
 
 from __future__ import annotations

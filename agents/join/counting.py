@@ -158,7 +158,7 @@ def account(
     """Move the count of an earlier step's record whose signal ended or was overtaken; `marked`: its mark and cause
     before.
 
-    A step counts its own new records by `agents.join.step.count`.
+    A step counts its own new records by `agents.join.batches.count`.
     """
     kind = kind_of_origin(was.origin)
     if kind is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agents.join.step_data import Refused, RetryState
 from agents.join.turn import Origin
 from agents.ports import Ports
-from schemas.dead_letters import DeadLetter, Record
+from schemas.dead_letters import DeadLetter, MadeRecord, Record
 from schemas.signals import DECLARED
 from schemas.topics import Topics
 
@@ -47,24 +46,9 @@ async def letters_for(
     now = ports.clock.now_ms()
     out = []
     for (response_id, _, refusal), place in zip(refused, places, strict=True):
-        record = (found[place] if place else None) or lost(place, response_id)
+        record = found[place] if place else None
+        if record is None:
+            topic, partition, offset = place or ("", -1, -1)
+            record = MadeRecord(topic, response_id.encode(), partition=partition, offset=offset)
         out.append(DeadLetter(record, refusal.cause, refusal.detail, stage, now))
     return out
-
-
-@dataclass(frozen=True)
-class LostRecord:
-    """Takes the place of a record that Kafka no longer holds; its key names the turn."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes
-    timestamp: int = 0
-    value: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-def lost(place: tuple[str, int, int] | None, response_id: str) -> Record:
-    topic, partition, offset = place or ("", -1, -1)
-    return LostRecord(topic, partition, offset, response_id.encode())

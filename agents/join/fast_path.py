@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import SignalEvent
+from agents.join.batches import Batch
 from agents.join.counting import HOUR, NO_CLASS, RATED, UNJUDGED, token
-from agents.join.step import Batch, StepContext
+from agents.join.step import StepContext
 from agents.join.step_data import PreparedTurns
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
 from agents.keys import NAMES, turn_key

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
+from agents.join.batches import Batch
 from agents.join.join import merge_signal
-from agents.join.step import Batch, StepContext
+from agents.join.step import StepContext
 from agents.join.turn import Origin, Session
 from agents.keys import SESSION, turn_keys
 from agents.ports import Ports

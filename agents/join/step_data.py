@@ -18,13 +18,15 @@ class Report:
     """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
     (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the last input, the user's signal or the
     trace's arrival, to Opik's confirmation (PF-9 NFR-1). `late`: kind -> scores that Opik was found to hold otherwise
-    than it had confirmed. `unreadable`: vertical -> traces of which judges can't read question or answer."""
+    than it had confirmed. `unreadable`: vertical -> traces of which judges can't read question or answer; `forged`:
+    those with fields that only we write, without our seal."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     lags_ms: dict[str, list[int]] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     unreadable: dict[str, int] = field(default_factory=dict)
+    forged: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

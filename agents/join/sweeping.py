@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.codec import SignalEvent, TraceFacts
+from agents.join.batches import place_verticals
 from agents.join.change_turns import Writing, change_turns, placed_traces
 from agents.join.join import merge_signal, merge_trace
 from agents.join.late_writes import note_held
-from agents.join.step import StepContext, place_verticals
+from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
 from agents.join.turn import Mark, Turn, decode_turn
 from agents.keys import turn_keys

@@ -1,4 +1,5 @@
-"""Counts what falls due to live judging and how it ends, for each agent version, rated or not (promise 3).
+"""Counts what falls due to live judging, or to another reader of traces, and how it ends, for each agent version, rated
+or not (promise 3).
 
 What falls due is counted where records are handed in, and an end where it is decided. due = ended + waiting; a record
 that is let go without an end, or ends twice, shows as a difference.
@@ -60,7 +61,7 @@ class Due(NamedTuple):
 
 class Figures(Protocol):
     def due(self, whose: Whose) -> None: ...
-    def ended(self, whose: Whose, end: End) -> None: ...
+    def ended(self, whose: Whose, end: StrEnum) -> None: ...
     def waiting(self, whose: Whose, by: int) -> None: ...
 
 
@@ -82,7 +83,7 @@ class Balance:
             self._figures.waiting(whose, 1)
         return Due(_place(record), response_id, held[response_id], first)
 
-    def ended(self, due: Due, end: End) -> None:
+    def ended(self, due: Due, end: StrEnum) -> None:
         self._figures.ended(due.whose, end)
         if self._waiting.get(due.place, {}).pop(due.response_id, None) is not None:
             self._figures.waiting(due.whose, -1)
@@ -93,7 +94,7 @@ class Balance:
             for whose in self._waiting.pop(place, {}).values():
                 self._figures.waiting(whose, -1)
 
-    def all_end(self, end: End, of: Sequence[Record] | None = None) -> None:
+    def all_end(self, end: StrEnum, of: Sequence[Record] | None = None) -> None:
         """End alike what waits: all, or that of these records."""
         for place in [*self._waiting] if of is None else [_place(record) for record in of]:
             for response_id, whose in [*self._waiting.get(place, {}).items()]:

@@ -17,6 +17,7 @@ from agents import thumbs, traces
 from agents.codec import SignalEvent, loads
 from agents.join.turn import Mark as SignalMark
 from agents.join.turn import Turn, decode_turn
+from agents.join.versions import Came, standings
 from agents.judge_scores import ScoreEvents, live_events
 from agents.keys import turn_keys
 from agents.live.balance import Balance, Due, End
@@ -26,6 +27,7 @@ from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Unauthorized, Unavailable, Write
 from evalcore.judges.evaluator import Task
 from evalcore.registry.registry import Judge, Registry
+from evalcore.remediation.sealing import Form
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.applicability import chosen, judges_of, weight
 from evalcore.scoring.calls import PASSING, Failure
@@ -157,10 +159,11 @@ class LiveJudging:
         found: dict[bytes, tuple[tuple[bool, int, int], Todo]] = {}
         for facts in decoded.items:
             record, turn = records[facts.index], turns[facts.response_id]
-            source, trace = loads(record.value or b"{}"), facts.trace
+            opened, trace = self.policy.forms.open(loads(record.value or b"{}")), facts.trace
+            source = opened.record
             vote = turn.thumbs.value if turn.thumbs is not None else 0
             due = self.balance.came(record, facts.response_id, facts.agent, facts.agent_version, bool(vote))
-            if not _ended(source):
+            if not _ended(source) or opened.form is Form.BARE:
                 self.balance.ended(due, End.NOT_ENDED)
             elif (escape := self._escape(facts.vertical, trace)) is not None:
                 self.escapes(escape)
@@ -251,13 +254,14 @@ class LiveJudging:
                 if not one.lacks and one.judges and not _whole(one.source):
                     read = await self.whole(one.turn.trace_id) or {}
                     if _ended(read):
-                        one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
+                        lacks = [name for name in ("input", "output") if one.source.get(name) is None]
+                        one.source = {**one.source, **{name: read.get(name) for name in lacks}}
                     if not _whole(one.source):
                         one.lacks = "neither the record nor an ended trace in Opik has both texts"
             # Where the join waits for a turn's trace, so do we: it writes the dead letter.
             ours = [one for one in ready if one.lacks and (one.turn.trace or one.turn.thumbs is None)]
-            overdue = self.ports.clock.now_ms() - self.policy.missing_trace
-            late = [one for one in ours if one.record.timestamp <= overdue]
+            now = self.ports.clock.now_ms()
+            late = [one for one in ours if one.record.timestamp <= now - self._patience(one.turn)]
             settled = [one for one in ready if not one.lacks]
             await self._settle(settled, late)
         finally:
@@ -346,14 +350,23 @@ class LiveJudging:
         pairs = zip(response_ids, stored_turns, strict=True)
         return {response_id: decode_turn(stored) if stored else Turn() for response_id, stored in pairs}
 
-    async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:
-        """Return the trace's event from its topic where that is still there, else the trace from Opik."""
+    async def _source(self, turn: Turn, mark: Mark | None) -> Mapping[str, Any] | None:
+        """Return the trace's event from its topic where that is still there, else the trace from Opik. None for one
+        that waits to be completed, and for one that is judged by its record, since Opik's lacks what we add to it."""
         if mark is not None and mark.offset >= 0:
             (record,) = await self.ports.records.fetch([(self.traces_topic, mark.partition, mark.offset)])
             if record is not None and record.value is not None:
-                found: dict[str, Any] = loads(record.value)
-                return found
+                opened = self.policy.forms.open(loads(record.value))
+                return None if opened.form is Form.BARE else opened.record
+        came = any(one.came in (Came.RUNNING, Came.POOLED) for one in standings(turn))
+        if mark is None and came and turn.vertical in self.policy.forms.namespaces:
+            return None
         return await self.whole(turn.trace_id)
+
+    def _patience(self, turn: Turn) -> int:
+        """Return how long a trace, or a thumbs-down, waits for what it lacks (ms)."""
+        completed = turn.vertical in self.policy.forms.namespaces
+        return self.policy.missing_trace + (self.policy.enrichment_wait if completed else 0)
 
 
 def _ended(source: Mapping[str, Any]) -> bool:

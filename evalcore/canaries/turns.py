@@ -10,6 +10,7 @@ from typing import Any
 
 from evalcore.canaries.draw import Draw
 from evalcore.scoring.items import Item
+from schemas.terms import Step
 
 _NAMES = ("Ann", "Bela", "Chidi", "Dana", "Emre", "Farah", "Goran", "Hana", "Ivo", "Jun", "Kofi", "Lena")
 _SHOPS = ("Northside Market", "Corner Grocery", "Green Basket", "Harbour Foods", "Maple Store", "Union Pantry")
@@ -65,6 +66,7 @@ def _turn(draw: Draw, number: int) -> Item:
         "output": draw.choice(_GOOD if good else _BAD).format(**words),
         "expected_output": draw.choice(_GOOD).format(**words),
         "tool_calls": [call],
+        "proposal_steps": dict.fromkeys(("analysis", "execution", "verification"), Step.RAN),
         "metadata": {"id": f"turn-{number}", "expected_tools": ["search_offers"]},
     }
     return Item(f"turn-{number}", "offline", source)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from evalcore.gates.golden import OF_ANSWERS, CandidateAnswer, answered, field_of, firing_on
 from evalcore.registry.registry import Registry
+from evalcore.remediation.sealing import ADDED
 from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.sampling import POOL, share
 from schemas.judges import Milestone
@@ -103,7 +104,7 @@ def topped_up(trace: bytes, source: Mapping[str, Any], answer: CandidateAnswer, 
     metadata = {**source["metadata"], "agent_version": agent_version}
     if isinstance(answer, Failed):
         return Item(identity, "online", {**source, "metadata": metadata}, share=share(trace), missing=answer.why)
-    given = {name: answer[name] for name in OF_ANSWERS if name in answer}
+    given = {name: answer[name] for name in OF_ANSWERS if name in answer and name not in ADDED}
     return Item(identity, "online", {"tool_calls": [], **source, "metadata": metadata, **given}, share=share(trace))
 
 

@@ -26,7 +26,7 @@ from evalcore.scoring.answers import Answer, Scored, collect
 from evalcore.scoring.applicability import matches
 from evalcore.scoring.assignments import Assignment, assign
 from evalcore.scoring.items import Item, distinct, served
-from evalcore.yaml.suggestions import UnknownVertical
+from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.manifests import GateDefaults
 from schemas.verdicts import GateVerdict
@@ -167,8 +167,9 @@ def wrong_vertical(named: str | None, registry: Registry) -> list[str]:
 
     Its limits are not known, and the platform's may be looser.
     """
-    unknown = named is not None and named not in registry.verticals
-    return [f"vertical: {UnknownVertical(named or '', registry.verticals)}"] if unknown else []
+    if named is None or named in registry.verticals:
+        return []
+    return [f"vertical: no vertical {named!r}{near_miss(named, registry.verticals)}"]
 
 
 def _by_category(items: Sequence[Item], registry: Registry, vertical: str | None) -> tuple[list[Item], list[str]]:

@@ -11,13 +11,16 @@ from functools import partial
 from typing import Any, Final
 
 from evalcore.registry.registry import Registry, UnknownCategory
+from evalcore.remediation.sealing import ADDED
 from evalcore.scoring.items import Failed, Item, category_of, dataset_item, identity, served
 from schemas.counting import counted
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.wire_forms import TraceDetails
 
-FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
+FIELDS_OF_ITEMS: Final = frozenset({
+    "id", "input", "expected_output", "expected_proposal_status", "reference", "metadata", "dataset_item",
+})  # fmt: skip
 """Fields of an item that no answer of a candidate replaces."""
 OF_ANSWERS: Final = (
     "output", *TraceDetails.__annotations__, "requested_calls", "prompt", "retrieval", "trace", "spans",
@@ -27,6 +30,11 @@ OF_ANSWERS: Final = (
 are dropped. A stored trace has them, and judges may read them."""
 TRACEPARENT: Final = "traceparent"
 UNANSWERED: Final = "the candidate gave no output for it"
+
+
+class Evidenced(dict[str, Any]):
+    """An answer in which what the cluster says of a workflow is ours. Of any other these fields are dropped, so that no
+    candidate writes its own evidence (`evalcore.remediation.sealing`)."""
 
 
 CandidateAnswer = Mapping[str, Any] | Failed
@@ -175,11 +183,13 @@ def judges_of(row: Mapping[str, Any], registry: Registry, vertical: str | None) 
 
 
 def with_output(row: Mapping[str, Any], answer: CandidateAnswer, schema: Mapping[str, Any], number: int = 0) -> Item:
-    """Returns an item of a dataset with the candidate's answer, none of whose fields replaces the item's own."""
-    own = {name: value for name, value in row.items() if name not in OF_ANSWERS}
+    """Returns an item of a dataset with the candidate's answer, none of whose fields replaces the item's own; without
+    what an answer says of a workflow on the cluster, unless it is `Evidenced`."""
+    own = {name: value for name, value in row.items() if name not in OF_ANSWERS and name not in ADDED}
     if isinstance(answer, Failed):
         return dataset_item(own, schema, number, answer.why)
-    given = {name: value for name, value in answer.items() if name not in FIELDS_OF_ITEMS}
+    dropped = FIELDS_OF_ITEMS if isinstance(answer, Evidenced) else FIELDS_OF_ITEMS | ADDED
+    given = {name: value for name, value in answer.items() if name not in dropped}
     return dataset_item({**own, **given}, schema, number, "the candidate's answer has no output")
 
 

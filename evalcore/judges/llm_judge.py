@@ -38,7 +38,9 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tok
         raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
     rule = judge.rule
     values = bind(judge, context, source)
-    schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
+    schema = answer_schema(
+        judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na, rule.score_of is None
+    )
     return prompt_of(judge, rule.model, rule.prompt, values, schema, judged_tokens)
 
 
@@ -80,11 +82,15 @@ _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOO
 
 @lru_cache(maxsize=256)
 def answer_schema(
-    score_type: ScoreType, scale: tuple[float, float], dimensions: tuple[str, ...], takes_na: bool = True
+    score_type: ScoreType,
+    scale: tuple[float, float],
+    dimensions: tuple[str, ...],
+    takes_na: bool = True,
+    scored: bool = True,
 ) -> Mapping[str, Any]:
     """Returns the JSON Schema of an answer, in the part of the language that providers enforce. The scale is given in
-    words, since not all providers know bounds; N/A is in it only where the judge's rule `takes_na`. Reading is stricter
-    still (evalcore.judges.score_parsing.read)."""
+    words, since not all providers know bounds; N/A is in it only where the judge's rule `takes_na`, a score only where
+    the dimensions don't make it (`scored`). Reading is stricter still (evalcore.judges.score_parsing.read)."""
     low, high = scale
     scale_text = "true or false" if score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
     kinds: list[dict[str, Any]] = [{"type": _KINDS[score_type]}]
@@ -93,7 +99,7 @@ def answer_schema(
         scale_text += f", or {NOT_APPLICABLE}"
     score = {"anyOf": kinds, "description": scale_text}
     # A model writes in this order: a score that comes first would be justified and not reasoned.
-    properties: dict[str, Any] = {"reason": {"type": "string"}, "score": score}
+    properties: dict[str, Any] = {"reason": {"type": "string"}} | ({"score": score} if scored else {})
     if dimensions:
         properties["dimensions"] = closed(dict.fromkeys(dimensions, score))
     return closed(properties)

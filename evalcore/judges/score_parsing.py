@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import statistics
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from evalcore.judges.evaluator import Evaluation, NoScore
@@ -11,6 +12,8 @@ from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType, judge_id
 
 NOT_APPLICABLE: Final = "N/A"
+AVERAGES: Final = ("score", "average")
+"""What models call the mean of the dimensions, which is computed and never taken from them."""
 LONGEST_REASON = 4_000
 _LONGEST_SHOWN = 40
 _FENCES = {"```", "```json", "```JSON"}
@@ -18,28 +21,38 @@ _FENCES = {"```", "```json", "```JSON"}
 
 def read(text: str, judge: Judge) -> Evaluation:
     """Reads `{"reason": "…", "score": …}`, with `"dimensions": {…}` for a judge that has dimensions: each of them once.
-    Any other field is refused. Raises NoScore.
+    Of a judge whose score is made of them, an average that the model adds is passed over. Any other field is refused.
+    Raises NoScore.
 
     INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
     "N/A" where the rule allows it. Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: a model that
     misses the type misses the rubric too. One code fence around the whole answer is removed, since models add it to
     JSON out of habit. Words before or after it and a second fence are refused: no score is ever searched for in prose.
     """
-    answer = read_object(text, ["reason", "score", *(["dimensions"] if judge.dimensions else [])])
+    scored, parts = judge.rule.score_of is None, ["dimensions"] if judge.dimensions else []
+    answer = read_object(text, ["reason", *(["score"] if scored else []), *parts], () if scored else AVERAGES)
     reason = answer["reason"]
     if not isinstance(reason, str):
         raise NoScore("the reason is no text")
     storable = reason[:LONGEST_REASON].encode(errors="replace").decode()
-    return Evaluation(_value(answer["score"], judge), storable, _dimensions(answer.get("dimensions", {}), judge))
+    dimensions = _dimensions(answer.get("dimensions", {}), judge)
+    return Evaluation(_value(answer["score"], judge) if scored else mean(dimensions.values()), storable, dimensions)
 
 
-def read_object(text: str, fields: Collection[str]) -> dict[str, Any]:
-    """Reads an answer that is one JSON object with exactly these fields, each once. Raises NoScore."""
+def mean(scores: Iterable[float | None]) -> float | None:
+    """Returns the score that is made of those of its dimensions: the mean of the ones that apply, None without any."""
+    given = [score for score in scores if score is not None]
+    return statistics.fmean(given) if given else None
+
+
+def read_object(text: str, fields: Collection[str], more: Collection[str] = ()) -> dict[str, Any]:
+    """Reads an answer that is one JSON object with exactly these fields, each once, and `more` if it likes. Raises
+    NoScore."""
     try:
         answer = _JSON.decode(_unfenced(text))
     except (ValueError, RecursionError) as error:
         raise NoScore(f"the answer is no JSON object: {error}") from error
-    if not isinstance(answer, dict) or answer.keys() != set(fields):
+    if not isinstance(answer, dict) or answer.keys() - set(more) != set(fields):
         raise NoScore(f"the answer is not one object with {' and '.join(fields)}")
     return answer
 
@@ -90,7 +103,7 @@ def _short(score: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Returns the object. Raises ValueError for a key that it has twice."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -98,4 +111,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_without_duplicates)
+_JSON = json.JSONDecoder(object_pairs_hook=without_duplicates)

@@ -22,10 +22,11 @@ _REFERENCE = "expected_"
 without one."""
 _TRACE = frozenset({
     "input", "output", "metadata", "usage", "tool_calls", "llm_calls", "handoffs", "name", "tags", "thread_id", "spans",
-    "trace", "started_at", "ended_at", "start_time", "end_time", "feedback_scores",
+    "trace", "started_at", "ended_at", "start_time", "end_time", "feedback_scores", "proposal", "proposal_results",
+    "proposal_phase", "proposal_steps", "proposal_missing",
 })  # fmt: skip
 ROOTS = {
-    "offline": _TRACE | {"expected_output", "dataset_item", "reference"},
+    "offline": _TRACE | {"expected_output", "expected_proposal_status", "dataset_item", "reference"},
     "online": _TRACE | set(NAMES),
     "layout": _TRACE,
     "playground": _TRACE | {"expected_output"},
@@ -45,10 +46,15 @@ def contexts(rule: RuleFile) -> dict[str, dict[str, str]]:
 
 
 def _all_bound(files: RegistryFiles) -> Iterator[tuple[str, Parsed[Any], FieldPath, str, dict[str, str]]]:
-    """Yields (judge or vertical, file, field, context, name -> path) of rules' bindings and verticals' layouts."""
+    """Yields (judge or vertical, file, field, context, name -> path) of rules' bindings, of where their dimensions
+    apply, and of verticals' layouts."""
     for judge, rule in files.rules.items():
         for context, binding in contexts(rule.model).items():
             yield judge, rule, ("variables", context), context, binding
+        for name, dimension in (rule.model.dimensions or {}).items():
+            if dimension.applies is not None:
+                for context in ("offline", "online"):
+                    yield judge, rule, ("dimensions", name), context, {"applies": dimension.applies}
     for vertical, registered in files.registrations.items():
         yield vertical, registered, ("trace",), "layout", registered.model.trace.model_dump(exclude_none=True)
 

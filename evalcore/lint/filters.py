@@ -30,7 +30,7 @@ METADATA: Final = frozenset({
 """Keys that tracing attaches to a trace's metadata."""
 FIELDS: Final = METADATA | {
     "metadata", "input", "output", "name", "tags", "thread_id", "usage", "tool_calls", "trace_id", "project_name",
-    "started_at", "ended_at",
+    "started_at", "ended_at", "proposal", "proposal_phase", "expected_proposal_status",
 }  # fmt: skip
 _NO_VALUE = (Operator.IS_EMPTY, Operator.IS_NOT_EMPTY)
 _NUMBERS = (Operator.GREATER, Operator.AT_LEAST, Operator.LESS, Operator.AT_MOST)

@@ -331,6 +331,29 @@ def confirmation_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         yield find(rule, ("confirmation",), f"no answer of {judge} can be confirmed: {why}", "remove it")
 
 
+@SCALES.error("contracts §3")
+def score_of_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """`score_of: dimensions` stands in the file of a FLOAT judge with dimensions: a mean is no whole number, and
+    neither true nor false."""
+    for judge, rule in files.rules.items():
+        model = rule.model
+        if model.score_of is not None and (model.score_type is not ScoreType.FLOAT or not model.dimensions):
+            why = f"its scores are {model.score_type}" if model.dimensions else "it has no dimensions"
+            message = f"the score of {judge} can't be the mean of its dimensions: {why}"
+            yield find(rule, ("score_of",), message, "remove it, or write `score_type: FLOAT` and dimensions")
+
+
+@SCALES.error("contracts §3")
+def applies_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A dimension that may not apply is one of a judge that takes N/A: else what is absent would leave every such item
+    unscored."""
+    for judge, rule in files.rules.items():
+        for name, dimension in (rule.model.dimensions or {}).items():
+            if dimension.applies is not None and not rule.model.takes_na:
+                message = f"{judge} takes no N/A, which its dimension {name} is where {dimension.applies} is absent"
+                yield find(rule, ("dimensions", name, "applies"), message, "remove it, or `allow_na: false`")
+
+
 @SCALES.error("PC5 §5.5; PF-9 §5.2")
 def confirmation_keeps_alarms(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """Of a confirmation's `asks` answers at most half, rounded up, have to be failing: a judge that is mostly right

@@ -145,7 +145,7 @@ class RegistryFiles:
     components: frozenset[str] | None = None
     """The ids of the prompt components, in the one spelling of judges' ids; None where nobody looked for them."""
     specs: Mapping[str, RuleSpec] = field(default_factory=dict)
-    """By judge, the spec that its rule names (`evalcore.rule_specs.with_specs`)."""
+    """By judge, the spec that its rule names (`evalcore.validation.with_specs`)."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """The readable fields of files in `unread`. They decide nothing; they only give more findings."""

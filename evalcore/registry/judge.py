@@ -36,7 +36,7 @@ from schemas.verticals import TraceLayout
 
 _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
-    "confirmation", "components",
+    "confirmation", "components", "score_of",
 }  # fmt: skip
 MESSAGE_FORM = 3
 """Of the messages around a rubric (`evalcore.framing`). Another form moves scores, so it is a new version of
@@ -53,6 +53,8 @@ class Limits:
     default_threshold: Score
     floor: float
     own: frozenset[Milestone] = frozenset()
+    applies: str | None = None
+    """Where an item says whether the dimension applies."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +147,13 @@ def judge_version(name: str, rule: RuleFile, spec: RuleSpec | None = None) -> st
     """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration, nor of
     how a zero is written. `spec`: the one that the rule judges by."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
-    for newer in (
-        "confirmation",
-        "components",
-    ):  # a judge without it keeps the version that it had before there was one
+    for newer in ("confirmation", "components", "score_of"):  # a judge without it keeps the version it had before
         if not content.get(newer):
             content.pop(newer, None)
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
+        if dimension["applies"] is None:
+            dimension.pop("applies")
     own: dict[str, Any] = {"temperature": float(rule.temperature) + 0.0, "score_range": score_range(rule), "id": name}
     if spec is not None:
         own["spec"] = spec.hash
@@ -245,7 +246,9 @@ def _dimensions(
         own_floor = floor if declared.floor is None else declared.floor
         named = (milestone for milestone in Milestone if any(stated.at(milestone) is not None for stated in sources))
         own = frozenset(Milestone if declared.floor is not None else named)
-        out[judge_id(dimension)] = Limits(MappingProxyType(dict(found.at)), found.default, float(own_floor), own)
+        out[judge_id(dimension)] = Limits(
+            MappingProxyType(dict(found.at)), found.default, float(own_floor), own, declared.applies
+        )
     return out
 
 

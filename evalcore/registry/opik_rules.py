@@ -176,6 +176,8 @@ def fires_on(judge: Judge) -> tuple[tuple[TraceFilter, ...], str]:
         filters = (opik_filter(judge.filter),) if judge.filter is not None else ()
     except Inexpressible as error:
         return (), str(error)
+    if judge.rule.score_of is not None:
+        return filters, f"its score is made of its {judge.rule.score_of}, which Opik's rules can't do"
     if judge.sub_agents and not judge.safety and not _of_one_agent(judge.filter):
         return filters, f"it is for {', '.join(judge.rule.applies_to)} (applies_to), which Opik's filters can't say"
     return filters, ""

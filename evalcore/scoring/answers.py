@@ -15,13 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from evalcore.judges.bindings import Unbound, bind
+from evalcore.judges.bindings import Unbound, bind, resolve
 from evalcore.judges.evaluator import Evaluation, Task
-from evalcore.judges.score_parsing import NOT_APPLICABLE
+from evalcore.judges.score_parsing import NOT_APPLICABLE, mean
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
 from schemas.judges import ScoreType
 from schemas.manifests import Adjudication
+from schemas.terms import Step
 
 REASONS_KEPT = 3
 NA_REFUSED = "answered N/A, which the judge's rule does not allow"
@@ -209,9 +210,38 @@ def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False, 
     if isinstance(found, CallFailed):
         missing = Unscored(found.message, task.weight, found.kind is Failure.UNREADABLE)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
-    dimensions = {name: answer_of(task.judge, value, task.weight, cut=cut) for name, value in found.dimensions.items()}
-    answer = answer_of(task.judge, found.value, task.weight, _about(task, found), cut)
-    return Judgement(answer, found.reason, dimensions, cached)
+    dimensions = {name: _dimension(task, name, value, cut) for name, value in found.dimensions.items()}
+    return Judgement(_score(task, found, dimensions, cut), found.reason, dimensions, cached)
+
+
+def _score(task: Task, found: Evaluation, dimensions: Mapping[str, Answer], cut: bool) -> Answer:
+    """Returns the judge's own answer: by the rule's `score_of` the mean of its dimensions. None stands while one of
+    them is unscored, or leaving out a part would be a way around its score."""
+    for name, part in dimensions.items():
+        if isinstance(part, Unscored):
+            return Unscored(f"{name}: {part.reason}", task.weight)
+    value = found.value
+    if task.judge.rule.score_of is not None:
+        value = mean(part.value if isinstance(part, Scored) else None for part in dimensions.values())
+    return answer_of(task.judge, value, task.weight, _about(task, found), cut)
+
+
+def _dimension(task: Task, name: str, value: float | None, cut: bool) -> Answer:
+    """Returns the answer of a dimension, as far as the item lets the judge say it (the rule's `applies`). That is no
+    part of what was asked, so that a kept answer serves whatever the item says."""
+    if (path := task.judge.dimensions[name].applies) is not None:
+        try:
+            step = resolve(path, task.source)
+        except Unbound as error:
+            return Unscored(str(error), task.weight)
+        if step == Step.RAN and value is None:
+            return Unscored(f"answered N/A, and {path} is {Step.RAN}", task.weight)
+        if step == Step.ABSENT:
+            value = None
+        elif step not in (Step.RAN, Step.BROKE):
+            known = f"{Step.UNREAD}" if step == Step.UNREAD else f"none of {', '.join(Step)}"
+            return Unscored(f"{path} is {known}", task.weight)
+    return answer_of(task.judge, value, task.weight, cut=cut)
 
 
 def answer_of(

@@ -16,11 +16,11 @@ from opik.evaluation.metrics.score_result import ScoreResult
 from opik.evaluation.models import OpikBaseModel, models_factory
 
 from evalcore.judges.bindings import CONTEXTS, Context, Unbound, bind
-from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
+from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
-from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled, worst
+from evalcore.scoring.answers import Scored, Unscored, as_it_stands, judgement, settled, worst
 from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item, trace_item
 from evalcore.scoring.nonce_key import nonce_key
@@ -29,18 +29,19 @@ from schemas.judges import Milestone, RuleFile, Score, ScoreType
 Models = Callable[[Judge], OpikBaseModel]
 
 
-class _IntegerAnswer(pydantic.BaseModel):
+class _Reasoned(pydantic.BaseModel):
     reason: str
+
+
+class _IntegerAnswer(_Reasoned):
     score: int | str
 
 
-class _FloatAnswer(pydantic.BaseModel):
-    reason: str
+class _FloatAnswer(_Reasoned):
     score: float | str
 
 
-class _BooleanAnswer(pydantic.BaseModel):
-    reason: str
+class _BooleanAnswer(_Reasoned):
     score: bool | str
 
 
@@ -50,7 +51,7 @@ _FORMATS: Mapping[ScoreType, type[pydantic.BaseModel]] = {
 
 
 @lru_cache(maxsize=256)
-def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[pydantic.BaseModel]:
+def answer_format(score_type: ScoreType, dimensions: tuple[str, ...], scored: bool = True) -> type[pydantic.BaseModel]:
     """Returns the form of an answer for providers that enforce a schema. `evalcore.judges.score_parsing.read`, which
     reads the answer, is stricter."""
     plain = _FORMATS[score_type]
@@ -59,7 +60,8 @@ def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[py
     kind: Any = plain.model_fields["score"].annotation
     scores: Any = {f"of_{number}": (kind, pydantic.Field(alias=name)) for number, name in enumerate(dimensions)}
     inner: Any = pydantic.create_model("_Dimensions", **scores)
-    return pydantic.create_model("_Answer", __base__=plain, dimensions=(inner, ...))
+    base = plain if scored else _Reasoned
+    return pydantic.create_model("_Answer", __base__=base, dimensions=(inner, ...))
 
 
 def litellm_model(judge: Judge) -> OpikBaseModel:
@@ -139,24 +141,26 @@ class LLMJudgeMetric(GEval):
     def score_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
         """Score a dataset item, a trace, or Opik's playground item. Never raises."""
         try:
-            found = self._evaluate(context, source)
+            task = self._task(context, source)
+            found = evaluator_of(self.judge).evaluate(task)
             if isinstance(found, Prompt):
                 found = worst(self.judge, [self._answered(self._request(window)) for window in found.windows])
-            return self._result(found)
+            return self._result(task, found)
         except Exception as error:
             return self._failure(error)
 
     async def ascore_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
         """As `score_in`."""
         try:
-            found = self._evaluate(context, source)
+            task = self._task(context, source)
+            found = evaluator_of(self.judge).evaluate(task)
             if isinstance(found, Prompt):
                 found = worst(self.judge, [await self._aanswered(self._request(window)) for window in found.windows])
-            return self._result(found)
+            return self._result(task, found)
         except Exception as error:
             return self._failure(error)
 
-    def _evaluate(self, context: Context, source: Mapping[str, Any]) -> Evaluation | Prompt:
+    def _task(self, context: Context, source: Mapping[str, Any]) -> Task:
         if context not in CONTEXTS:
             raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
         if context == "playground":
@@ -165,7 +169,7 @@ class LLMJudgeMetric(GEval):
             item = dataset_item(source, self._schema) if context == "offline" else trace_item(source)
         if why := unscorable(self.judge, item):
             raise NoScore(why)
-        return evaluator_of(self.judge).evaluate(task_of(self.judge, item))
+        return task_of(self.judge, item)
 
     def _answered(self, request: dict[str, Any]) -> Evaluation:
         """Asks as often as a gate does: a failing answer of a judge with `confirmation` more than once."""
@@ -188,7 +192,8 @@ class LLMJudgeMetric(GEval):
         return found
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
-        answer = answer_format(self.judge.score_type, tuple(self.rule.dimensions or ()))
+        parts = tuple(self.rule.dimensions or ())
+        answer = answer_format(self.judge.score_type, parts, self.rule.score_of is None)
         return {"messages": self._sealed(prompt), "response_format": answer}
 
     def _sealed(self, prompt: Prompt) -> list[Mapping[str, str]]:
@@ -198,11 +203,12 @@ class LLMJudgeMetric(GEval):
     def _read(self, reply: Mapping[str, Any]) -> Evaluation:
         return evaluator_of(self.judge).read(str(reply.get("content", "")), self.judge)
 
-    def _result(self, found: Evaluation) -> ScoreResult:
+    def _result(self, task: Task, found: Evaluation) -> ScoreResult:
         about: dict[str, Any] = {"judge_id": self.judge.id, "judge_version": self.judge.version}
-        if found.dimensions:
-            about["dimensions"] = dict(found.dimensions)
-        answer = answer_of(self.judge, found.value)
+        made = judgement(task, found)
+        if made.dimensions:
+            about["dimensions"] = {name: getattr(part, "value", None) for name, part in made.dimensions.items()}
+        answer = made.answer
         if isinstance(answer, Scored):
             return ScoreResult(self.name, answer.value, reason=found.reason, metadata=about)
         if isinstance(answer, Unscored):

@@ -19,7 +19,7 @@ from evalcore.registry.patterns import searched
 from evalcore.specs.results import Message, Status
 from evalcore.specs.terms import folded, has, similarity
 from evalcore.suite.checks import Checked, fits, validator_of
-from schemas.specs import Correctness, GoldenQuery
+from schemas.specs import Correctness
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -73,11 +73,6 @@ def assertions(of: Correctness | None) -> dict[str, Assertion]:
     empty `exact_match` does."""
     stated = {name: getattr(of, name) for name in _FINDERS} if of is not None else {}
     return {name: Assertion(name, of) for name, value in stated.items() if of and value is not None and value != ()}
-
-
-def checks_of(query: GoldenQuery) -> dict[str, Assertion]:
-    """Returns the checks of a suite's case that the query is."""
-    return assertions(query.correctness)
 
 
 def _expected(of: Correctness, output: Any) -> Finding:

@@ -34,7 +34,7 @@ def judge_cost(
     stated = asserted(limits)
     if not stated:
         return LayerResult(Status.SKIP)
-    found, actual = Findings(LAYER, blocking), _exact(made)
+    found, actual = Findings(LAYER, blocking), exact_figures(made)
     found.details["actual"] = figures_of(made)
     missing = dict.fromkeys(FIGURES[name] for name in stated if actual[FIGURES[name]] is None)
     for figure in missing:
@@ -57,11 +57,12 @@ def asserted(limits: CostLimits | None) -> dict[str, float]:
 
 def figures_of(made: Trajectory) -> dict[str, float | None]:
     """Returns what an answer cost, by the document's names: US dollars to six digits, milliseconds; None is unknown."""
-    return {name: None if value is None else round(value, 6) for name, value in _exact(made).items()}
+    return {name: None if value is None else round(value, 6) for name, value in exact_figures(made).items()}
 
 
-def _exact(made: Trajectory) -> dict[str, float | None]:
-    """The figures as they are compared: rounded ones would move the ratio of two small costs."""
+def exact_figures(made: Trajectory) -> dict[str, float | None]:
+    """Returns the figures as they are compared, None where one is unknown: rounded ones would move the ratio of two
+    small costs."""
     usage: Mapping[str, float] = made.usage or {}
     return {
         "cost_usd": usage.get("cost_usd"),
@@ -87,7 +88,7 @@ def _bound(found: Findings, name: str, value: float, most: float) -> None:
 
 def _compare(found: Findings, cost: float, most: float, baseline: Trajectory | None) -> None:
     """Compares the cost with the baseline's. Beside a baseline that cost nothing any cost is too much."""
-    before = _exact(baseline)["cost_usd"] if baseline is not None else None
+    before = exact_figures(baseline)["cost_usd"] if baseline is not None else None
     if before is None:
         why = "there is no baseline" if baseline is None else "the baseline has no cost_usd"
         found.unknown(why, ["max_cost_multiplier"])

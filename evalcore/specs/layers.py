@@ -59,6 +59,16 @@ def judged(
     )
 
 
+def limits_of(query: GoldenQuery) -> set[str]:
+    """Returns the names of the checks of path and cost that the query asserts."""
+    return {*path.asserted(query.path), *cost.asserted(query.cost)}
+
+
+def asserts_correctness(of: Correctness | None) -> bool:
+    """Says whether anything is asserted of the answer itself."""
+    return bool(assertions(of)) or any(rubrics_of(of))
+
+
 def repeated(results: Sequence[QueryResult]) -> QueryResult:
     """Returns what several answers to one query come to: each layer's worst result, since a query passes if all of them
     do. Raises ValueError without any."""
@@ -120,13 +130,11 @@ def _failed(query: GoldenQuery, name: str, made: Failed) -> QueryResult:
     """What an agent's failure comes to: a correctness that fails, also where none is asserted, or nothing."""
     skipped = LayerResult(Status.SKIP)
     unknown = LayerResult(Status.INFRA, {}, (Message(made.why, (), Status.INFRA),))
-    of = query.correctness
-    asserts = bool(assertions(of)) or any(rubrics_of(of))
     crashed = LayerResult(Status.FAIL, {}, (Message(f"The agent failed: {made.why}", ("correctness",), Status.FAIL),))
     return QueryResult(
         name,
         query.query,
-        (unknown if asserts else skipped) if made.may_pass else crashed,
+        (unknown if asserts_correctness(query.correctness) else skipped) if made.may_pass else crashed,
         unknown if path.asserted(query.path) else skipped,
         unknown if cost.asserted(query.cost) else skipped,
         made.why if made.may_pass else "",

@@ -138,7 +138,7 @@ class _Including:
             return UNREADABLE
         if file not in self._read:
             self._read[file], findings = read_yaml(file, content, (INCLUDE,))
-            self.findings += findings
+            self.findings += [replace(one, clause=CLAUSE) for one in findings]
         inner = self._read[file]
         if inner is None:
             return UNREADABLE

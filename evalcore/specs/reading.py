@@ -60,6 +60,7 @@ def read_spec(file: str, raw: bytes, fetch: Fetch) -> SpecReading:
     """Returns the spec, or all that is wrong with it: each finding with its file, line, field and fix. `fetch` gives
     what is included."""
     written, findings = read_yaml(file, raw, (INCLUDE,))
+    findings = [replace(one, clause=remedy(MODEL, ()).clause) for one in findings]
     if written is None:
         return _reading(findings)
     written, more = with_includes(AgentSpec, written, fetch)

@@ -20,15 +20,15 @@ from evalcore.judges.bindings import as_text
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.llm_judge import closed, prompt_of
 from evalcore.judges.score_parsing import LONGEST_REASON, NOT_APPLICABLE, read_object
-from evalcore.registry.judge import Judge, Limits, judge_version
+from evalcore.registry.files import RegistryFiles
+from evalcore.registry.judge import Judge, view
 from evalcore.scoring.sampling import share as share_of
 from evalcore.specs.results import FieldPath
+from evalcore.yaml.source_locations import Document, Parsed
 from schemas.judges import (
     BaselineSource,
     Classification,
     Dimension,
-    Enforcement,
-    Milestone,
     RuleFile,
     ScoreType,
     Variables,
@@ -255,29 +255,8 @@ def _judge(name: str, model: str, placed: Placed) -> Judge:
         calibration_ref="the spec",
         recalibration_due=DUE,
     )
-    at = dict.fromkeys(Milestone, scale.low)
-    return Judge(
-        id=name,
-        vertical=None,
-        rule=rule,
-        classification=kind,
-        score_name=name,
-        score_type=rule.score_type,
-        score_range=(float(scale.low), float(scale.high)),
-        thresholds=at,
-        default_threshold=scale.low,
-        floor=scale.low,
-        tolerance=0.0,
-        enforcement=dict.fromkeys(Milestone, Enforcement.BLOCK),
-        filter=None,
-        sub_agents=(),
-        baseline_source=rule.baseline_source,
-        calibration_ref=rule.calibration_ref,
-        calibration=None,
-        recalibration_due=DUE,
-        version=judge_version(name, rule),
-        dimensions={LABEL: Limits(at, scale.low, scale.low)},
-    )
+    files = RegistryFiles(date.min, {name: Parsed(Document(name, {}, {}), rule)})
+    return view(files, name, None)
 
 
 def _prompt(rubric: Rubric, scale: Scale) -> str:

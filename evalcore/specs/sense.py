@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from evalcore.registry.patterns import refusal
+from evalcore.specs.layers import asserts_correctness, limits_of
 from evalcore.specs.rubric import exact, reaches, rubrics_of, scale_of
 from evalcore.suite.checks import validator_of
 from evalcore.trajectory.expected import unusable
@@ -15,10 +16,6 @@ from evalcore.yaml.source_locations import Document, FieldPath, field_name
 from schemas.specs import AgentSpec, Correctness, GoldenQuery, PathLimits, Rubric, SpecCandidate
 
 FIRST: Final = "AgentCI Step 0.5"
-SAYS_SOMETHING_EMPTY: Final = ("exact_match", "expected_tools")
-"""Assertions that hold of nothing at all: an empty answer, no call."""
-NO_ASSERTIONS: Final = ("substrings", "match_mode", "min_tool_recall", "min_tool_precision")
-"""Fields that assert nothing alone: they say how others are meant."""
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -39,26 +36,13 @@ def said_of(spec: AgentSpec, document: Document) -> list[Finding]:
     for place, query in enumerate(spec.queries):
         found += [one._replace(path=("queries", place, *one.path)) for one in _of_query(spec, query)]
     if spec.fail_on:
-        limits = {name for query in spec.queries for name in _limits(query)}
+        limits = {name for query in spec.queries for name in limits_of(query)}
         found += [
             Said(("fail_on", place), "no-limit", f"{name} is set by no query: nothing blocks", "set it, or remove it",
                  Severity.WARNING)
             for place, name in enumerate(spec.fail_on) if name not in limits
         ]  # fmt: skip
     return [_finding(document, one) for one in found]
-
-
-def asserted(query: GoldenQuery) -> list[FieldPath]:
-    """Returns the fields by which a query asserts something of its answer."""
-    out: list[FieldPath] = []
-    for layer in ("correctness", "path", "cost"):
-        of = getattr(query, layer)
-        for name in type(of).model_fields if of is not None else ():
-            value = getattr(of, name)
-            empty = value is None or (name not in SAYS_SOMETHING_EMPTY and value in ((), ""))
-            if not empty and name not in NO_ASSERTIONS:
-                out.append((layer, name))
-    return out
 
 
 def _twice(spec: AgentSpec, document: Document) -> Iterator[Said]:
@@ -87,11 +71,14 @@ def _of_candidate(candidate: SpecCandidate | None) -> Iterator[Said]:
         elif not _NAME.fullmatch(name):
             message = f"must be a variable's name, got {name[:80]!r}"
             yield Said(at, "no-variable", message, "write the name alone; the value comes from where the run starts")
-    for path, text in _texts(told, ("candidate",)):
+    yield from _variables(told, ("candidate",), "name {} in candidate.environment, and have the agent read it")
+
+
+def _variables(told: dict[str, Any], at: FieldPath, fix: str) -> Iterator[Said]:
+    for path, text in _texts(told, at):
         if found := _VARIABLE.search(text):
             message = f"must be the text itself, got the variable {found[0]}: it is not filled in here"
-            fix = f"name {found[0][2:-1]} in candidate.environment, and have the agent read it"
-            yield Said(path, "variable", message, fix)
+            yield Said(path, "variable", message, fix.format(found[0][2:-1]))
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
@@ -107,11 +94,10 @@ def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
 
 def _of_ensemble(spec: AgentSpec) -> Iterator[Said]:
     config = spec.judge_config
-    models = config.ensemble.models if config is not None and config.ensemble is not None else ()
-    for path, text in _texts(config.model_dump(exclude_defaults=True) if config is not None else {}, ("judge_config",)):
-        if found := _VARIABLE.search(text):
-            message = f"must be the text itself, got the variable {found[0]}: it is not filled in here"
-            yield Said(path, "variable", message, "write the model's name")
+    if config is None:
+        return
+    models = config.ensemble.models if config.ensemble is not None else ()
+    yield from _variables(config.model_dump(exclude_defaults=True), ("judge_config",), "write the model's name")
     for place, name in enumerate(models):
         if name in models[:place]:
             message = f"{name} is named twice: it is asked twice, and has two votes"
@@ -124,21 +110,13 @@ def _of_query(spec: AgentSpec, query: GoldenQuery) -> Iterator[Said]:
         yield from _of_correctness(query.correctness)
     if query.path is not None:
         yield from _of_path(query.path)
-    if not asserted(query):
+    if not limits_of(query) and not asserts_correctness(query.correctness):
         fix = "assert something in `correctness`, `path` or `cost`"
         yield Said((), "asserts-nothing", "asserts nothing: it passes whatever is answered", fix, Severity.WARNING)
     for place, name in enumerate(query.fail_on):
-        if name not in _limits(query):
+        if name not in limits_of(query):
             message, fix = f"{name} is not set: nothing blocks", "set it, or remove it"
             yield Said(("fail_on", place), "no-limit", message, fix, Severity.WARNING)
-
-
-def _limits(query: GoldenQuery) -> set[str]:
-    return {
-        name
-        for of in (query.path, query.cost) if of is not None
-        for name, value in of if value is not None
-    }  # fmt: skip
 
 
 def _of_correctness(of: Correctness) -> Iterator[Said]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evalcore.judges.bindings import Unbound, as_text, resolve
+from evalcore.judges.score_parsing import without_duplicates
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.registry.judge import digest
 from evalcore.registry.patterns import refusal, searched
@@ -158,12 +159,12 @@ def _matches(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
 
 
 def fits(validator: Draft202012Validator, value: Any) -> Checked:
-    """Returns whether a value fits the schema; a text is read as JSON first."""
+    """Returns whether a value fits the schema; a text is read as JSON first, in which no key stands twice."""
     from referencing.exceptions import Unresolvable
 
     if isinstance(value, str):
         try:
-            value = json.loads(value, parse_constant=_no_number)
+            value = json.loads(value, parse_constant=_no_number, object_pairs_hook=without_duplicates)
         except ValueError as error:
             return Checked(0.0, f"it is no JSON: {error}")
         except RecursionError:

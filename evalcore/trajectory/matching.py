@@ -30,11 +30,6 @@ def matches(mode: MatchMode, actual: Sequence[str], reference: Sequence[str]) ->
     return "; ".join(reasons) or None
 
 
-def all_modes(actual: Sequence[str], reference: Sequence[str]) -> dict[str, bool]:
-    """Returns by the mode's name whether the calls match."""
-    return {mode.value: matches(mode, actual, reference) is None for mode in MatchMode}
-
-
 def _in_order(actual: Sequence[str], reference: Sequence[str]) -> str | None:
     for number, (made, wanted) in enumerate(zip(actual, reference, strict=False), start=1):
         if made != wanted:

@@ -51,6 +51,7 @@ _RULE: Final[dict[str, Remedy]] = {
     "applies_to": Remedy("PF-9 FR-5", "the archetypes the judge scores; empty for all", "[shopping_list]"),
     "confirmation": Remedy("PC5 §5.5", "how often a failing answer is asked for again", "{asks: 3, failing: 2}"),
     "dimensions": Remedy("PF-9 §3.1", "parts of the judge with scores of their own", ""),
+    "score_of": Remedy("contracts §3", "dimensions, where the score is their mean", "dimensions"),
     "drift": Remedy("PF-9 FR-13", "the limit for KL divergence and where it comes from", ""),
     "drift.baseline_source": Remedy("PF-9 FR-13, FR-3", f"where the limit comes from ({_SOURCES})", "provisional_seed"),
     "drift.recalibration_due": Remedy("PF-9 FR-13, FR-4", _DUE, "YYYY-MM-DD"),

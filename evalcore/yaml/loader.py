@@ -102,7 +102,7 @@ def decode(file: str, raw: bytes) -> tuple[str, list[Finding], bool]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         text = raw[: error.start].decode("utf-8")
-        fix = "save the file as UTF-8; a rule file is text, not a binary file"
+        fix = "save the file as UTF-8; it is text, not a binary file"
         wrong = [finding("not-utf8", f"byte 0x{raw[error.start]:02x} is not UTF-8", fix, place(text))]
     if text.startswith("\ufeff"):
         text = text[1:]

@@ -60,9 +60,3 @@ class UnknownArchetype(Unknown):
     """No archetype of that name in the manifest."""
 
     kind = "archetype"
-
-
-class UnknownVertical(Unknown):
-    """No vertical of that name is registered."""
-
-    kind = "vertical"

@@ -19,7 +19,7 @@ from rampgate.console import Failure, run, user
 from rampgate.export.audited import record
 from rampgate.export.lines import said
 from rampgate.limits.window import PATIENCE_SECONDS, by_name, off_scale, production_turns
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.registry.opik_reading import opened
 from rampgate.settings import Settings
 from rampgate.wiring import producing
@@ -80,7 +80,7 @@ class OpikTurns:
         views, layout = dict[str, TurnView](), self.owner.trace
 
         async def read() -> None:
-            shown_as = progress(f"reading texts of {self.owner.project}", len(traces), unit="turns")
+            shown_as = Progress(f"reading texts of {self.owner.project}", len(traces), unit="turns")
             async with opened(self.settings, self.owner, retry_seconds=PATIENCE_SECONDS, tells=True) as opik:
                 with shown_as as shown:
                     for item, trace_id in traces.items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from evalcore.drift.limits import between_runs
+from evalcore.drift.divergence import between_runs
 from evalcore.drift.scale import declared
 from evalcore.judges.evaluator import Task
 from evalcore.manifest.discovery import components

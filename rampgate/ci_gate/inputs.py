@@ -5,18 +5,22 @@ Files are JSON Lines.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
-from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.gates.golden import CandidateAnswer, Evidenced, GoldenSet
 from evalcore.registry.registry import Registry
+from evalcore.remediation.sealing import Seals
 from evalcore.scoring.items import Failed, identity
 from rampgate.input_files import BadFile, fault, lines, twice, wrong
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
+
+_NO_SEALS: Final = Seals()
 
 
 def read_dataset(path: Path, name: str | None = None, version: int | None = None) -> GoldenSet:
@@ -35,9 +39,10 @@ def read_dataset(path: Path, name: str | None = None, version: int | None = None
     return GoldenSet(items, str(path), name, version)
 
 
-def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
+def read_outputs(path: Path, seals: Seals = _NO_SEALS) -> dict[str, CandidateAnswer]:
     """One answer a line, by the id of its item: `output` and what else judges read, such as `tool_calls`; or `error`,
-    which says why there is no output. Raises BadFile."""
+    which says why there is no output. What a line says of a workflow counts where it bears one of the `seals`. Raises
+    BadFile."""
     found: dict[str, CandidateAnswer] = {}
     places: dict[str, int] = {}
     for line, one in lines(path):
@@ -48,14 +53,16 @@ def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
             raise twice(path, line, "id", f"the answer to {str(known)[:80]!r}", before)
         if "output" not in one and "error" not in one:
             raise wrong(path, line, "output", "there, or an error that says why not", UNSET)
-        answer = {name: value for name, value in one.items() if name not in ("id", "error")}
+        given = {name: value for name, value in one.items() if name not in ("id", "error")}
+        answer = Evidenced(given) if seals.hold(one) else given
         found[str(known)] = answer if one.get("output") is not None else Failed(_why(one.get("error")))
     return found
 
 
-def read_traces(path: Path) -> dict[int, dict[str, Any]]:
-    """One trace a line, as on the topic (contracts §1) or as Opik exports it, by its number. Raises BadFile."""
-    found = {}
+def read_traces(path: Path, seals: Seals = _NO_SEALS) -> dict[int, Mapping[str, Any]]:
+    """One trace a line, as on the topic (contracts §1) or as Opik exports it, by its number. What a trace says of its
+    workflow counts where it bears one of the `seals`. Raises BadFile."""
+    found = dict[int, Mapping[str, Any]]()
     for line, one in lines(path):
         whole = one.get("trace")
         trace = whole if isinstance(whole, dict) and "input" not in one else one
@@ -63,7 +70,7 @@ def read_traces(path: Path) -> dict[int, dict[str, Any]]:
             has = f"a trace with {', '.join(trace)[:80]}" if trace else "an empty one"
             remedy = 'put what you have into {"input": …, "output": …, "metadata": …}'
             raise BadFile(f"{path}:{line}: {fault('input', 'what the user asked', has, remedy)}")
-        found[line] = trace
+        found[line], _ = seals.without_forged(trace)
     return found
 
 

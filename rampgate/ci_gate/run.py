@@ -25,7 +25,7 @@ from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
 from rampgate.command import Document
 from rampgate.console import Failure
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
@@ -183,7 +183,7 @@ def sample_facts(gate: Gate) -> SampleFacts:
 
 async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
     wanted.spend.expected = len(gate.assignments)
-    with progress(f"gate {wanted.milestone}", unit="questions", spend=wanted.spend):
+    with Progress(f"gate {wanted.milestone}", unit="questions", spend=wanted.spend):
         return await score_gate(
             scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
             accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended,

@@ -81,7 +81,7 @@ async def list_letters(
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
-    from rampgate.progress import progress
+    from rampgate.progress import Progress
     from rampgate.queries import DeadLetterQuery, dead_letter_filter, dead_letter_states
     from streams.dead_letters.listing import Listing
     from streams.dead_letters.reader import read_dead_letters
@@ -91,7 +91,7 @@ async def list_letters(
         known = await _reachable(parts)
         seal = await seal_of(parts, known)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
-        with progress("reading", unit="records") as shown:
+        with Progress("reading", unit="records") as shown:
             await listing.read(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted, shown.at, seal))
         return Document(listing.answer(states_known=known))
 
@@ -144,13 +144,13 @@ async def show(
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
-    from rampgate.progress import progress
+    from rampgate.progress import Progress
     from rampgate.queries import dead_letter_states
     from streams.dead_letters.listing import answer_of
 
     async with context.parts() as parts:
         known = await _reachable(parts)
-        with progress("searching", unit="records") as shown:
+        with Progress("searching", unit="records") as shown:
             found, others = await _find(parts, letter, shown.at, await seal_of(parts, known))
         if raw:
             sys.stdout.buffer.write(found.record.value or b"")
@@ -245,7 +245,7 @@ async def replay(
 async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms) -> ReplayResult:
     """Replay in one pass over the dead letters. Raises Failure, with the number done, when a part goes away."""
     from agents.ports import Unavailable
-    from rampgate.progress import progress
+    from rampgate.progress import Progress
     from rampgate.queries import dead_letter_ledger, dead_letter_states
     from schemas.topics import consumed
     from streams.dead_letters.reader import read_dead_letters
@@ -261,7 +261,7 @@ async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms)
         **terms._asdict(),
     )
     topic, seal = parts.topics["dead-letters"], await agreed_seal(parts)
-    with progress("looking" if terms.dry_run else "replaying", unit="records") as shown:
+    with Progress("looking" if terms.dry_run else "replaying", unit="records") as shown:
         try:
             return await replaying.run(read_dead_letters(parts.access, topic, wanted, shown.at, seal))
         except Unavailable as error:

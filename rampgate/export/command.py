@@ -19,7 +19,7 @@ from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
 from rampgate.export.verification import ExportAudit, seal_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
-from rampgate.progress import Progress, progress
+from rampgate.progress import Progress
 from rampgate.registry.opik_reading import opened
 from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import require_vertical
@@ -152,7 +152,7 @@ async def export_turns(settings: Settings, options: Options) -> dict[str, Any] |
     to correct, and Unavailable."""
     export = _Export(settings, options)
     owner = export.owner
-    with progress(f"export of {owner.name}", options.limit, unit="pairs" if options.pairs else "turns") as shown:
+    with Progress(f"export of {owner.name}", options.limit, unit="pairs" if options.pairs else "turns") as shown:
         try:
             written = await export.run(shown)
         except Unread:

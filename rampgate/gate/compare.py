@@ -44,9 +44,11 @@ def gate_compare(
 
     from evalcore.gates.gate import prepare
     from evalcore.gates.golden import golden_sample, vertical_of
+    from evalcore.remediation.sealing import ANSWERS, TRACES
     from evalcore.scoring.items import items_of
     from rampgate.ci_gate.comparison import compared, redecided
     from rampgate.ci_gate.inputs import read_dataset, read_outputs, read_traces
+    from rampgate.cluster import seals_of
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
     from schemas.judges import Milestone
@@ -59,10 +61,10 @@ def gate_compare(
         raise Failure("--verdicts: past ramps are decided again on traces: --traces FILE")
     configure_logs("error", "console")
     before, after = (_version(context, one) for one in (old, new))
-    rows = [*read_traces(traces).values()] if traces is not None else []
+    rows = [*read_traces(traces, seals_of(context.settings, TRACES)).values()] if traces is not None else []
     past = _past(verdicts, context, rows) if verdicts is not None else []
     golden = read_dataset(dataset) if dataset is not None else None
-    answers = read_outputs(outputs) if outputs is not None else {}
+    answers = read_outputs(outputs, seals_of(context.settings, ANSWERS)) if outputs is not None else {}
 
     def gate_of(registry: Registry) -> Gate:
         if golden is not None:

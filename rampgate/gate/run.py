@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -108,12 +108,14 @@ def gate_run(
     from evalcore.gates.baselines import BaselineFile
     from evalcore.gates.golden import pending, vertical_of
     from evalcore.gates.skips import SkippedGate, Skips
+    from evalcore.remediation.sealing import ANSWERS, TRACES
     from evalcore.scoring.answers import by_name
     from evalcore.scoring.calls import Spend
     from rampgate.checks.standing import suspended_judges
     from rampgate.ci_gate import respond as responding
     from rampgate.ci_gate import run as gates
-    from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs
+    from rampgate.ci_gate.inputs import from_opik, read_dataset, read_outputs, read_traces
+    from rampgate.cluster import seals_of
     from rampgate.files import replace_file, writable
     from rampgate.judging import scorer_of
     from rampgate.logs import configure_logs
@@ -153,11 +155,12 @@ def gate_run(
     registry = context.judging(vertical)
     past = read_baselines(baselines, may_be_new=record) if baselines else BaselineFile()
     golden = read_dataset(dataset, *_version(dataset_version)) if dataset else None
-    answers = read_outputs(outputs) if outputs else None
+    answers = read_outputs(outputs, seals_of(context.settings, ANSWERS)) if outputs else None
     suspended = suspended_judges(standing, settings, registry.all(), today) if standing else {}
     overrides = _overrides(settings) if skips else Skips()
     skip = overrides.of(SkippedGate(milestone, *agent), today)
-    gate = _gate_on_traces(traces, judges, milestone, registry, vertical, skip) if traces else None
+    rows = read_traces(traces, seals_of(settings, TRACES)) if traces else {}
+    gate = _gate_on_traces(rows, judges, milestone, registry, vertical, skip) if traces else None
     if gate is not None:
         if agent_id is not None and all(agent):
             responding.refuse_strangers(gate, agent)
@@ -249,15 +252,15 @@ def _version(given: str | None) -> tuple[str | None, int | None]:
 
 
 def _gate_on_traces(
-    traces: Path, listed: str | None, at: Milestone, registry: Registry, vertical: str | None, skip: GateSkip | None
-) -> Gate:
+    rows: Mapping[int, Mapping[str, Any]], listed: str | None, at: Milestone, registry: Registry,
+    vertical: str | None, skip: GateSkip | None,
+) -> Gate:  # fmt: skip
     """The gate on a file's traces, by the listed judges or by those of their categories. Raises Failure."""
     from evalcore.gates.gate import prepare
     from evalcore.gates.requests import named
     from evalcore.scoring.items import items_of
-    from rampgate.ci_gate.inputs import read_traces
 
-    items = items_of([*read_traces(traces).values()], at, registry.manifest.get("schema", {}))
+    items = items_of([*rows.values()], at, registry.manifest.get("schema", {}))
     names = None
     if listed is not None:
         judges = [name.strip() for name in listed.split(",") if name.strip()]

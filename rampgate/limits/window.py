@@ -18,7 +18,7 @@ from evalcore.registry.registry import Registry
 from evalcore.scoring.applicability import kept_weight
 from rampgate.checks.score_files import ScoreColumn
 from rampgate.console import Failure, run
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.registry.opik_reading import opened
 from rampgate.settings import Settings
 from schemas.answers import TurnView
@@ -90,7 +90,7 @@ async def production_turns(
     environments are counted in `left_out`. Raises Unavailable and Unauthorized."""
     async with opened(settings, owner, retry_seconds=PATIENCE_SECONDS, tells=True) as traces:
         pages = turn_pages(traces, owner.project, vertical=owner.name, since_ms=since_ms, until_ms=until_ms)
-        with progress(f"reading {owner.project}", unit="turns") as shown:
+        with Progress(f"reading {owner.project}", unit="turns") as shown:
             async for page in pages:
                 for view in page:
                     if (view.environment or "").lower() in PRODUCTION:

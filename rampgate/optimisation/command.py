@@ -29,7 +29,7 @@ from rampgate.optimisation import report
 from rampgate.optimisation.holding import HELD, Holding, week_of
 from rampgate.optimisation.inputs import read_agent, read_results, require_categories
 from rampgate.optimisation.loop import Run, Work, optimise
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.report.html import html
 from rampgate.report.markdown import markdown
 from rampgate.settings import Settings
@@ -137,7 +137,7 @@ def _looped(work: Work, holding: Holding, store: SealedStore) -> Run:
         async with scorer_of(work.settings, store.kind("scores", LARGEST)) as scorer:
             if scorer is None:
                 raise Failure(NO_MODEL)
-            with progress("optimising", unit="questions", spend=spend) as shown:
+            with Progress("optimising", unit="questions", spend=spend) as shown:
                 return await optimise(work, holding, store, scorer, spend, shown.call)
 
     return run(loop)

@@ -107,7 +107,7 @@ class ServedRegistry:
             return answer
 
     def eval_config(self, vertical: str | None, category: str | None) -> EvalConfig:
-        """Raises Unavailable where nothing is loaded, UnknownVertical, UnknownCategory, and BadQuery without a
+        """Raises Unavailable where nothing is loaded, UnknownName, and BadQuery without a
         category."""
         registry = self._source.loaded()
         if registry is None:

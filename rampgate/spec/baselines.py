@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from evalcore.trajectory.record import Trajectory, same_agent, trajectory_of
 from rampgate.console import Failure, json_text
-from rampgate.files import replace_file, writing
+from rampgate.files import locked, replace_file, writing
 from rampgate.input_files import BadFile, document
 from schemas.spec_baselines import BaselineFile, KeptQuery
 
@@ -52,16 +52,17 @@ class Baselines:
         return sorted(path.stem for path in self.folder.glob("*.json") if VERSION.fullmatch(path.stem))
 
     def write(self, made: BaselineFile, *, replace: bool) -> Path:
-        """Writes a version and returns its file. Raises Failure where there is one and `replace` is false, and always
-        where that is another agent's."""
+        """Writes a version and returns its file. Raises Failure where there is one and `replace` is false, always where
+        that is another agent's, and while another process writes one here."""
         path = self.file(made.version)
-        if path.exists():
-            self._checked(path, made.version)
-            if not replace:
-                raise Failure(f"{path}: is there already; name another --version, or give --replace")
         with writing(path):
             self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json_text(made.model_dump(mode="json", warnings="error")))
+        with writing(path), locked(self.folder):
+            if path.exists():
+                self._checked(path, made.version)
+                if not replace:
+                    raise Failure(f"{path}: is there already; name another --version, or give --replace")
+            replace_file(path, json_text(made.model_dump(mode="json", warnings="error")))
         return path
 
     def file(self, version: str) -> Path:

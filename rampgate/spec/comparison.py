@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from evalcore.specs.cost import exact_figures
 from evalcore.trajectory.metrics import loops, sequence_lcs, tool_precision, tool_recall
 from evalcore.trajectory.record import Trajectory
 
@@ -130,7 +131,7 @@ def query_diff(
     """Returns what differs. Recall and precision need `expected` tools. Sequences are compared with the `reference`,
     the pinned baseline's answer, else with the second version's own."""
     of = reference or after.answers[0]
-    path: dict[str, Measure] = {"tool_calls": lambda one: _many(one.tools)}
+    path: dict[str, Measure] = {"tool_calls": lambda one: _of(one.tools, len)}
     if expected is not None:
         path["tool_precision"] = lambda one: _of(one.tools, lambda tools: tool_precision(tools, expected))
         path["tool_recall"] = lambda one: _of(one.tools, lambda tools: tool_recall(tools, expected))
@@ -138,14 +139,12 @@ def query_diff(
         one.tools, lambda tools: None if of.tools is None else sequence_lcs(tools, of.tools)
     )
     path["loops_detected"] = lambda one: _of(one.tools, loops)
-    cost: dict[str, Measure] = {
-        "cost_usd": lambda one: _usage(one, "cost_usd"),
-        "total_tokens": lambda one: _usage(one, "total_tokens"),
-        "llm_calls": lambda one: _many(one.llm_calls),
-        "latency_ms": lambda one: one.latency_ms,
+    paths = {
+        key: _change(key, *([measure(one) for one in side.answers] for side in (before, after)))
+        for key, measure in path.items()
     }
-    paths = {key: _change(key, measure, before, after) for key, measure in path.items()}
-    costs = {key: _change(key, measure, before, after) for key, measure in cost.items()}
+    first, second = ([exact_figures(one) for one in side.answers] for side in (before, after))
+    costs = {key: _change(key, [one[key] for one in first], [one[key] for one in second]) for key in first[0]}
     types = [*_types(before, after, costs)]
     return QueryDiff(name, query, (_verdict(before), _verdict(after)), paths, costs, types)
 
@@ -164,8 +163,7 @@ WORDS: Final = {
 """How a figure is called, which way is better, and how it is written."""
 
 
-def _change(key: str, measure: Measure, before: Side, after: Side) -> Change:
-    first, second = ([measure(one) for one in side.answers] for side in (before, after))
+def _change(key: str, first: Sequence[float | None], second: Sequence[float | None]) -> Change:
     spread = [value for value in first if value is not None]
     mean = _mean(second)
     noise = len(spread) > 1 and mean is not None and min(spread) <= mean <= max(spread)
@@ -204,14 +202,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if len(known) == len(values) and known else None
 
 
-def _many(values: Sequence[Any] | None) -> float | None:
-    return None if values is None else float(len(values))
-
-
 def _of(tools: list[str] | None, measure: Callable[[list[str]], float | None]) -> float | None:
     return None if tools is None else measure(tools)
-
-
-def _usage(one: Trajectory, name: str) -> float | None:
-    found = (one.usage or {}).get(name)
-    return float(found) if isinstance(found, (int, float)) else None

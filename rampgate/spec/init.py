@@ -20,6 +20,7 @@ from schemas.counting import counted
 
 if TYPE_CHECKING:
     from evalcore.specs.conversion import Converted
+    from evalcore.specs.reading import SpecReading
     from evalcore.yaml.findings import Finding
 
 SCHEMA: Final = "agentci_spec.schema.json"
@@ -80,7 +81,6 @@ def init(
 
     from evalcore.specs.conversion import Converted
     from rampgate.files import create_files
-    from rampgate.suite.spec_files import reading_of
     from schemas.publish.file_schemas import SPEC, schema
 
     if config.exists() or config.is_symlink():
@@ -95,12 +95,12 @@ def init(
     data: dict[str, Any] = {"version": 1, "agent": agent}
     data |= {"candidate": dict(answers)} if answers else {}
     queries, left = [dict(one) for one in found.queries], [*found.left]
-    text, wrong = _checked({**data, "queries": queries}, config)
-    if wrong:
-        left += _without(queries, wrong)
-        text, wrong = _checked({**data, "queries": queries}, config)
-    if wrong:
-        raise Failure("; ".join(map(str, wrong)))
+    text, reading = _checked({**data, "queries": queries}, config)
+    if reading.errors:
+        left += _without(queries, reading.errors)
+        text, reading = _checked({**data, "queries": queries}, config)
+    if reading.errors:
+        raise Failure("; ".join(map(str, reading.errors)))
     home = next((one for one in config.absolute().parents if (one / ".git").exists()), config.absolute().parent)
     made = {config: text, config.parent / SCHEMA: f"{json.dumps(schema(SPEC), indent=2, ensure_ascii=False)}\n"}
     if workflow:
@@ -109,7 +109,6 @@ def init(
         made[home / WORKFLOW] = written.replace("@SPEC@", json.dumps(name)).replace("@VERSION@", version("rampgate"))
     kept = [path for path in made if path != config and (path.exists() or path.is_symlink())]
     create_files({path: words for path, words in made.items() if path not in kept})
-    reading = reading_of(config)
     return Document(
         {
             "agent": agent,
@@ -196,13 +195,13 @@ def _candidate(told: str, home: Path) -> dict[str, Any]:
     return ({"entry": told} if _ENTRY.fullmatch(told) else {"command": shlex.split(told)}) | parts
 
 
-def _checked(data: Mapping[str, Any], config: Path) -> tuple[str, list[Finding]]:
-    """The spec's text, and the errors in it."""
+def _checked(data: Mapping[str, Any], config: Path) -> tuple[str, SpecReading]:
+    """The spec's text, and what was found in it."""
     from evalcore.specs.reading import read_spec
     from rampgate.suite.spec_files import no_include
 
     text = HEAD.format(schema=SCHEMA, name=config.name) + _dumped(data)
-    return text, read_spec(str(config), text.encode(), no_include).errors
+    return text, read_spec(str(config), text.encode(), no_include)
 
 
 def _without(queries: list[dict[str, Any]], wrong: Iterable[Finding]) -> list[str]:

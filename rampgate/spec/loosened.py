@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from evalcore.specs.results import FieldPath
+from evalcore.specs.rubric import rubrics_of
 from schemas.specs import AgentSpec, GoldenQuery, Rubric
 
 ALL_REQUIRED: Final = ("expected_in_answer", "not_in_answer", "expected_tools", "forbidden_tools")
@@ -50,7 +51,7 @@ def loosened(before: AgentSpec, after: AgentSpec) -> list[Loosened]:
         told = [*_of_query(old, new), *_blocking({*before.fail_on, *old.fail_on}, {*after.fail_on, *new.fail_on})]
         if (old.baseline or before.baseline) not in (None, new.baseline or after.baseline):
             told.append((("baseline",), CHANGED))
-        if old.correctness is not None and _judges(before) != _judges(after) and [*_rubrics(old.correctness)]:
+        if _judges(before) != _judges(after) and any(rubrics_of(old.correctness)):
             told.append((("correctness", "llm_judge"), f"its judges' model {CHANGED}"))
         found += [Loosened(str(old.id), old.query, field, words) for field, words in told]
     return found
@@ -106,11 +107,6 @@ def _of_rubrics(was: Sequence[Rubric], now: Sequence[Rubric]) -> Iterator[tuple[
 
 def _blocking(was: set[Any], now: set[Any]) -> Iterator[tuple[FieldPath, str]]:
     yield from ((("fail_on",), f"{name} no longer blocks") for name in sorted(was - now))
-
-
-def _rubrics(correctness: Any) -> Iterator[Rubric]:
-    for name in RUBRICS:
-        yield from _listed(getattr(correctness, name))
 
 
 def _judges(spec: AgentSpec) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -15,8 +15,10 @@ from rampgate.spec.chosen import AgentOption, ConfigOption, QueryOption
 if TYPE_CHECKING:
     from rampgate.report.model import Report
     from rampgate.spec.seen import SeenAnswer
+    from rampgate.suite.runs.stored import StoredRun
+    from rampgate.suite.suite_files import Suite
     from schemas.spec_baselines import KeptQuery
-    from schemas.specs import AgentSpec, GoldenQuery
+    from schemas.specs import GoldenQuery
 
 
 def _report(told: Document) -> Report:
@@ -25,6 +27,7 @@ def _report(told: Document) -> Report:
 
     passed = told["metadata"]["precheck_passed"]
     reasons = [Reason("warning", f"precheck failed: {why}") for why in told["refused"]]
+    reasons += [Reason("warning", note) for note in told["notes"]]
     result = f"{counted(len(told['queries']), 'query', 'queries')} in {told['file']}"
     return Report(f"Baseline {told['version']} of {told['agent']}", result, "pass" if passed else "warn", (), reasons)
 
@@ -45,8 +48,8 @@ def save(
 ) -> Document:
     """Save the answers of the last `spec test` as a version of the agent's baselines.
 
-    No agent and no model is asked again. Exit code 2 without such a run, and where an answer is not correct or its
-    verdict is of another spec.
+    No agent and no model is asked again; where the agent changed since, a note says so. Exit code 2 without such a
+    run, and where an answer is not correct or its verdict is of another spec.
 
     Example: rampgate spec save --agent rag-agent --version v2-fixed
     """
@@ -57,7 +60,8 @@ def save(
     loaded = loaded_spec(config, agent)
     versions = baselines_of(loaded)
     versions.file(version)
-    seen = last_seen(opened_spec(loaded, context.settings, store))
+    opened = opened_spec(loaded, context.settings, store)
+    seen = last_seen(opened)
     wanted = chosen(loaded.spec, query or (), ())
     if not query:
         wanted = [one for one in wanted if one.id in seen.answers]
@@ -75,15 +79,28 @@ def save(
     capture = Capture(
         model=_models(traces),
         spec_hash=seen.answers[str(wanted[0].id)][0].spec,
-        judge_rubric_ids=tuple(_rubrics(loaded.spec, wanted)),
+        judge_rubric_ids=tuple(_rubrics(wanted)),
         precheck_passed=not refused,
+        configuration=seen.stored.configuration,
     )
     made = BaselineFile(
         version=version, agent=loaded.spec.agent, captured_at=seen.stored.at, metadata=capture, queries=kept
     )
     path = versions.write(made, replace=replace)
     told = made.model_dump(mode="json", warnings="error", exclude={"queries"})
-    return Document({**told, "file": str(path), "queries": [*kept], "refused": refused})
+    notes = [*_changes(seen.stored, opened.suite)]
+    return Document({**told, "file": str(path), "queries": [*kept], "refused": refused, "notes": notes})
+
+
+def _changes(seen: StoredRun, suite: Suite) -> Iterator[str]:
+    """What is another candidate now than the one whose answers are saved, or may be."""
+    if seen.configuration != suite.configuration:
+        names = {*seen.parts, *suite.parts}
+        changed = sorted(name for name in names if seen.parts.get(name) != suite.parts.get(name))
+        what = ", ".join(changed) or "what is in no part of it"
+        yield f"the candidate changed since the run whose answers these are: {what}; `rampgate spec test` asks it again"
+    elif suite.unnamed and not suite.code:
+        yield f"{suite.unnamed} is in no part of the candidate: it may have changed since the run; name it in `parts`"
 
 
 def _refusals(answers: Sequence[SeenAnswer], spec: str) -> list[str]:
@@ -122,14 +139,10 @@ def _models(traces: Iterable[Mapping[str, Any]]) -> str | None:
     return ", ".join(sorted(names)) or None
 
 
-def _rubrics(spec: AgentSpec, queries: Sequence[GoldenQuery]) -> list[str]:
+def _rubrics(queries: Sequence[GoldenQuery]) -> list[str]:
     """The ids of the rubrics that judge the queries; of one without an id, the hash of its rule."""
     from evalcore.registry.judge import digest
+    from evalcore.specs.rubric import rubrics_of
 
-    found = set()
-    for query in queries:
-        told = query.correctness
-        if told is not None:
-            rubrics = [*(told.llm_judge or ()), told.safety_check, told.hallucination_check]
-            found |= {one.id or f"sha256:{digest(one.rule)[:12]}" for one in rubrics if one is not None}
-    return sorted(found)
+    rubrics = [placed.rubric for query in queries for placed in rubrics_of(query.correctness)]
+    return sorted({one.id or f"sha256:{digest(one.rule)[:12]}" for one in rubrics})

@@ -92,10 +92,11 @@ def blame(
     from evalcore.suite.blame import SAMPLES, blamed
     from evalcore.suite.comparison import SEED
     from evalcore.suite.flipped import flipped
+    from rampgate.registry.rule_history import NoHistory
     from rampgate.suite.compare import compared_files
     from rampgate.suite.generation import Left
     from rampgate.suite.opened import open_suite, suite_in
-    from rampgate.suite.runs.base_folder import NoBase, suite_at
+    from rampgate.suite.runs.base_folder import suite_at
     from rampgate.suite.runs.run_document import comparison_of, score_of
     from rampgate.suite.runs.session import Session
     from rampgate.suite.runs.stored import MAIN, named_run
@@ -110,7 +111,7 @@ def blame(
         base = base or (stored.commit if stored is not None else "") or MAIN
         try:
             then = suite_at(path, base, Path(made, "base"), partial(suite_in, settings))
-        except NoBase as error:
+        except NoHistory as error:
             raise Failure(f"--base {base}: {error}") from error
         changed = _changed(path, suite, then, base)
         if not ran:

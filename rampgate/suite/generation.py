@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
@@ -22,6 +22,9 @@ from evalcore.gates.golden import OF_ANSWERS, TRACEPARENT, CandidateAnswer
 from evalcore.nesting import TOO_DEEP, too_deep
 from evalcore.scoring.items import NO_ANSWER, Failed, says_nothing
 from evalcore.trajectory.reading import in_one_form
+
+if TYPE_CHECKING:
+    from rampgate.suite.tracing.receiver import SpanReceiver
 
 LARGEST_ANSWER: Final = 4 << 20
 DEAREST: Final = 1e6
@@ -39,14 +42,6 @@ async def always_ready() -> Failed | None:
 
 class Left(Failed):
     """The candidate was not asked: the run has spent what it may."""
-
-
-class Tracing(Protocol):
-    """See `rampgate.suite.tracing.receiver.SpanReceiver`."""
-
-    def begin(self) -> str: ...
-    def drop(self, traceparent: str) -> None: ...
-    async def told(self, traceparent: str, answer: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 class KeptValues(Protocol):
@@ -92,7 +87,7 @@ class Generator:
     told: Callable[[Generated], None] = lambda generated: None
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
-    tracing: Tracing | None = None
+    tracing: SpanReceiver | None = None
     ready: Ready = always_ready
     waits: Sequence[float] = ()
     """Seconds before each further try of one that failed and may pass."""

@@ -59,7 +59,9 @@ def open_suite(
 
         registry = Context.of(configs=settings.configs).judging(suite.file.vertical)
     judges = _judges(suite.file, registry)
-    rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
+    rubric = Rubric(
+        judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {}, suite.evidence
+    )
     home = path.parent / FOLDER
     place = place_of(store, home / STORE, settings)
     return Opened(settings, suite, judges, rubric, _comparing(suite.file, registry), home, place)

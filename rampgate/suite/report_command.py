@@ -14,18 +14,11 @@ from rampgate.console import Failure, run
 from rampgate.options import StoreOption
 
 if TYPE_CHECKING:
-    from rampgate.report.model import Report
     from rampgate.suite.opened import Opened
     from rampgate.suite.runs.stored import StoredRun
 
 
-def _report(told: Document) -> Report:
-    from rampgate.suite.report.runs import trend_report
-
-    return trend_report(told)
-
-
-@command(_report)
+@command("rampgate.suite.report.runs:trend_report")
 def report(
     context: Context,
     runs: Annotated[

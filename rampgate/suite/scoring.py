@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from evalcore.gates.golden import with_output
+from evalcore.gates.golden import CandidateAnswer, Evidenced, with_output
 from evalcore.judges.kinds import needs_model
 from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
@@ -64,11 +64,18 @@ class ScoredSample:
 @dataclass(frozen=True)
 class Rubric:
     """What looks at a suite's outputs, beside a case's own checks and judges. `schema` is the manifest's of a dataset's
-    items."""
+    items. `evidence`: what answers say of workflows on the cluster is ours, since our own command gives them."""
 
     judges: Sequence[Judge]
     checks: Mapping[str, AnswerCheck]
     schema: Mapping[str, Any]
+    evidence: bool = False
+
+    def item(self, row: Mapping[str, Any], answer: CandidateAnswer) -> Item:
+        """Returns a case's row with the candidate's answer, as checks and judges read it."""
+        if self.evidence and not isinstance(answer, Failed):
+            answer = Evidenced(answer)
+        return with_output(row, answer, self.schema)
 
     def versions_of(self, case: SuiteCase) -> dict[str, str]:
         """Returns the version of what gives each of the case's scores: of the judge, or of the check."""
@@ -114,7 +121,7 @@ class Rubric:
         async def later(name: str, case: SuiteCase, generate: Answering) -> Item:
             generated = await generate()
             there[name] = ScoredSample(case, generated)
-            return replace(with_output(case.row, generated.answer, self.schema), id=name)
+            return replace(self.item(case.row, generated.answer), id=name)
 
         names = [f"{case.id}#{sample}" for case, sample in wanted]
         items = [

@@ -1,4 +1,7 @@
-"""Reads a spec from disk, with the files that it includes, and makes it the suite of cases that it is."""
+"""Reads a spec from disk, with the files that it includes, and makes it the suite of cases that it is.
+
+What runs suites is imported once there is one to make: `spec validate`, which pytest waits for, makes none.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evalcore.registry.judge import digest
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.layers import CorrectnessTotal
 from evalcore.specs.merging import RUBRICS, CantInclude
 from evalcore.specs.reading import SpecReading, read_spec, spec_hash
@@ -21,10 +24,10 @@ from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import Document, FieldPath
 from rampgate.input_files import BadFile, content
 from rampgate.options import SPEC_NAME
-from rampgate.suite.suite_files import Suite, SuiteCase, proposed_candidate, suite_of
 from schemas.checks.suite import Cases, SuiteFile
 
 if TYPE_CHECKING:
+    from rampgate.suite.suite_files import Suite, SuiteCase
     from schemas.specs import AgentSpec, GoldenQuery, SpecCandidate
 
 SCORE: Final = "correctness"
@@ -56,6 +59,8 @@ class LoadedSpec:
     def suite(self) -> Suite:
         """The suite: a query is a case, and its tags are slices. Raises BadFile where no one answers, or a part of who
         does can't be read."""
+        from rampgate.suite.suite_files import suite_of
+
         spec = self.spec
         file = SuiteFile.model_construct(
             suite=suite_name(spec.agent, self.path), agent=spec.agent, candidate=_candidate(self),
@@ -84,6 +89,8 @@ def open_spec(path: Path, ensemble: float | None = None, proposed: Path | None =
 
 
 def _proposed(loaded: LoadedSpec, proposed: Path) -> LoadedSpec:
+    from rampgate.suite.suite_files import proposed_candidate
+
     found: list[LoadedSpec] = []
 
     def read(theirs: Path) -> SpecCandidate:
@@ -164,13 +171,15 @@ def _included(root: Path, home: Path, file: str, target: str) -> tuple[str, byte
 
 
 def _case(query: GoldenQuery, spec: AgentSpec, ensemble: float | None) -> SuiteCase:
+    from rampgate.suite.suite_files import SuiteCase
+
     name = str(query.id)
     row: dict[str, Any] = {"id": name, "input": query.query, "tags": list(query.tags)}
     if query.correctness is not None:  # what is expected of it: answers to another question are not compared
         row["expected"] = query.correctness.model_dump(mode="json", exclude_none=True)
     judges = rubric_judges(query, spec.judge_config, in_ensemble(name, spec.judge_config, ensemble))
     total = CorrectnessTotal(query, judges)
-    return SuiteCase(name, row, query.tags, None, query.tags, checks_of(query), judges, {SCORE: total})
+    return SuiteCase(name, row, query.tags, None, query.tags, assertions(query.correctness), judges, {SCORE: total})
 
 
 def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:

@@ -60,7 +60,8 @@ class SuiteCase:
 class Suite:
     """A suite, read whole. `folder` is where the candidate is; `parts` are the hashes of its parts, `values` those that
     it is told. `unnamed` is code of the candidate that is in no part, and `code` then the commit that has it; `dropped`
-    are parts of the target branch's suite that the proposal's lacks."""
+    are parts of the target branch's suite that the proposal's lacks. `evidence`: our own `remediation run` answers, as
+    the target's suite says."""
 
     file: SuiteFile
     folder: Path
@@ -71,6 +72,7 @@ class Suite:
     unnamed: str = ""
     code: str = ""
     dropped: tuple[str, ...] = ()
+    evidence: bool = False
 
     @property
     def configuration(self) -> str:
@@ -105,13 +107,27 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
     file, folder = file_as(SuiteFile, _regular(path)), path.parent
     dropped: tuple[str, ...] = ()
-    theirs = path
+    theirs, evidence = path, _is_ours(file.candidate)
     if proposed is not None:
         theirs, candidate = proposed_candidate(path, proposed, lambda at: file_as(SuiteFile, at).candidate)
         dropped = tuple(sorted(set(file.candidate.parts) - set(candidate.parts)))
+        evidence = evidence and _same_command(file.candidate, folder, candidate, proposed)
         file = file.model_copy(update={"candidate": candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
-    return replace(suite_of(file, path, cases, theirs), dropped=dropped)
+    return replace(suite_of(file, path, cases, theirs), dropped=dropped, evidence=evidence)
+
+
+def _same_command(ours: Candidate, home: Path, theirs: Candidate, proposed: Path) -> bool:
+    """Tells whether a proposal starts the same command with the same settings, which could name another cluster."""
+    said = ["command", "environment", "folder"]
+    settings = [at / of.folder / "rampgate.toml" for at, of in ((home, ours), (proposed, theirs))]
+    held = {path.read_bytes() if path.is_file() else b"" for path in settings}
+    return all(getattr(ours, name) == getattr(theirs, name) for name in said) and len(held) == 1
+
+
+def _is_ours(candidate: Candidate) -> bool:
+    """Tells whether a candidate is the command that runs workflows on a cluster and reads them itself."""
+    return tuple(candidate.command or ())[:3] == ("rampgate", "remediation", "run")
 
 
 def proposed_candidate(path: Path, proposed: Path, read: Callable[[Path], CandidateT]) -> tuple[Path, CandidateT]:

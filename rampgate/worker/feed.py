@@ -14,7 +14,7 @@ import structlog
 from agents.ports import Unavailable
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Check, Health
@@ -126,7 +126,7 @@ async def _until_evicting(parts: Parts) -> None:
 
 async def _watch(feed: Feed) -> None:
     """Show how far a feed is that ends."""
-    with progress("reading the stream", unit="records") as shown:
+    with Progress("reading the stream", unit="records") as shown:
         while True:
             shown.at(feed.total)
             await asyncio.sleep(0.2)

@@ -82,7 +82,7 @@ class Gates:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
         in_opik = self.parts.opik.traces.get
-        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.guard)
+        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, policy.forms, self._state.guard)
         key = revealed(settings.candidate_key)
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock, settings.candidate_refusal)
         datasets = partial(read_whole, settings, verticals=verticals)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import StrEnum
 
 import structlog
 
@@ -115,7 +116,7 @@ class LiveFigures:
         self._metrics.live_due.labels(*whose).inc()
         self._metrics.live_ended.labels(*whose, End.DEAD_LETTERED)  # at 0, so that an increase shows
 
-    def ended(self, whose: Whose, end: End) -> None:
+    def ended(self, whose: Whose, end: StrEnum) -> None:
         self._metrics.live_ended.labels(*whose, end).inc()
 
     def waiting(self, whose: Whose, by: int) -> None:

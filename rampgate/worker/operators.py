@@ -22,7 +22,7 @@ from streams.alerts.evaluations import EvaluationResponses
 from streams.alerts.notifiers import Slack
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.regression_watch import RegressionWatch
-from streams.alerts.triage_reminders import TriageReminders
+from streams.alerts.triage_log import TriageReminders
 from streams.alerts.user_weeks import Seen, UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.metrics import verdict_published

@@ -57,7 +57,7 @@ async def serve_worker(settings: Settings) -> int:
 
     HTTP listens before the topics exist, because a probe has to say that the worker waits for them, and before the
     registry is read, which may be broken: signals are joined anyway. Raises SettingsError for an HTTP address
-    that can't be had, Failure for a codec of Kafka's that does not work.
+    that can't be had, and for verticals that need a seal key, Failure for a codec of Kafka's that does not work.
     """
     check_codecs()
     parts = make_parts(settings, registry=False)

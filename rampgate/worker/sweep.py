@@ -15,7 +15,7 @@ from agents.ports import Unavailable
 from evalcore import reloading
 from rampgate.files import replace_file
 from rampgate.http.scrape import Scrape
-from rampgate.progress import progress
+from rampgate.progress import Progress
 from rampgate.queries import Queries
 from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings
@@ -139,7 +139,7 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
 async def _watch(sweep: Sweep, about: int | None, rerolls: bool) -> None:
     """Show how far the sweep is, of about so many items."""
     tally = sweep.tally
-    with progress("reading traces") as shown:
+    with Progress("reading traces") as shown:
         while True:
             if rerolls and not tally.scanned:
                 shown.at(tally.traces)

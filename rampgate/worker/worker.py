@@ -14,6 +14,7 @@ import structlog
 
 from agents.ports import Unauthorized, Unavailable
 from rampgate.wiring import AGENTS, Parts
+from rampgate.worker.completing import Completer
 from rampgate.worker.gates import Gates
 from rampgate.worker.live_judging import LiveJudges
 from rampgate.worker.operators import Operators
@@ -36,9 +37,11 @@ class Worker:
     """One worker process. `run` returns the exit code: 0 after a stop asked for, 2 where something must be mended."""
 
     def __init__(self, parts: Parts, gates: Gates | None = None) -> None:
-        """Without `gates` ramp-step requests are left to other workers of the group."""
+        """Without `gates` ramp-step requests are left to other workers of the group. Raises SettingsError where the
+        verticals need a seal key."""
         self.parts, self.gates = parts, gates
         self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
+        self.completer = Completer(parts)
         self.operators = Operators(parts, self.waiting)
         self.started_at = time.time()
         self._stop = asyncio.Event()
@@ -115,11 +118,12 @@ class Worker:
                 return 0
             task = asyncio.create_task(maintenance.run(), name="maintenance")
             self.live_judges.start(self.waiting)
+            self.completer.start(self.waiting)
             if self.gates is not None:
                 self.operators.start()
             return await self._until_ended(consumption)
         finally:
-            await asyncio.gather(self.operators.close(), self.live_judges.close())
+            await asyncio.gather(self.operators.close(), self.live_judges.close(), self.completer.close())
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -172,7 +176,8 @@ class Worker:
     @property
     def delayed_consumers(self) -> list[DelayedConsumer]:
         """Those that run in this process."""
-        return [each for each in (self.live_judges.consumer, self.operators.consumer) if each is not None]
+        found = self.live_judges.consumer, self.completer.consumer, self.operators.consumer
+        return [each for each in found if each is not None]
 
     def replaying(self) -> bool:
         """Tells whether the worker reads records again that were settled before the state was lost."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agents.codec import Decoded, SignalEvent, TraceFacts
-from agents.join.step import Agent
+from agents.join.batches import Agent
 from agents.join.turn import Mark, Signal, Turn, decode_turn
 from agents.keys import turn_keys
 from agents.live.judging import STAGE

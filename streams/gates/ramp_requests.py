@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import structlog
 from faust.types import TP
 
-from agents.join.step import FetchedBatch
+from agents.join.batches import FetchedBatch
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import Ended, RampAnswers, RampCounting
 from evalcore.gates.history import Asked

@@ -51,6 +51,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
+from evalcore.remediation.sealing import Form, TraceForms
 from evalcore.scoring.items import NO_INPUT, Item, served
 from evalcore.scoring.sampling import PooledTurn, draw, fingerprint, share, turn_hash
 from schemas.dead_letters import Record
@@ -80,7 +81,7 @@ Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
 @dataclass
 class SampledTrace:
     """A pooled trace and its content, as judges read it. `digest` is the hash of its record, empty where Opik added to
-    it."""
+    it, or forged fields were dropped."""
 
     pooled: PooledTurn
     content: dict[str, Any]
@@ -96,6 +97,7 @@ class PooledTraces:
     topic: str
     clock: Clock
     in_opik: TraceInOpik
+    forms: TraceForms
     state_is_complete: StateIsComplete = nullcontext
     _opik_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE))
 
@@ -110,12 +112,13 @@ class PooledTraces:
         return await read_window(self.store, scope, there.until_ms, there.seconds, turns)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
-        """The turns with the content of their last trace. Leaves out those whose record is gone, or is another one in
-        its place by now, as on a topic that was made again. What neither the record nor Opik has stays missing: a
-        sample without such turns would flatter the agent."""
+        """The turns with the content of their last trace. Leaves out those whose record is gone, is another one in its
+        place by now, as on a topic that was made again, or whose seal is of no key that is known. What neither the
+        record nor Opik has stays missing: a sample without such turns would flatter the agent."""
         records = await self.records.fetch([(self.topic, one.partition, one.offset) for one in drawn])
         pairs = zip(drawn, records, strict=True)
-        found = [one for one in (_of_record(pooled, record, scope) for pooled, record in pairs) if one is not None]
+        read = (_of_record(pooled, record, scope, self.forms) for pooled, record in pairs)
+        found = [one for one in read if one is not None]
         await asyncio.gather(*(self._complete(one) for one in found if not one.content.keys() >= {*TEXTS}))
         return found
 
@@ -126,7 +129,7 @@ class PooledTraces:
         one.digest = b""
 
 
-def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> SampledTrace | None:
+def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope, forms: TraceForms) -> SampledTrace | None:
     if record is None or record.value is None:
         return None
     try:
@@ -141,7 +144,11 @@ def _of_record(pooled: PooledTurn, record: Record | None, scope: Scope) -> Sampl
         return None  # another topic's record
     if (trace, turn, *whose) != (pooled.trace, pooled.turn, scope.agent, scope.version):
         return None
-    return SampledTrace(pooled, content, hashlib.blake2b(record.value, digest_size=16).digest())
+    form, kept, forged = forms.open(content)
+    if form is Form.BARE:
+        return None
+    digest = b"" if forged else hashlib.blake2b(record.value, digest_size=16).digest()
+    return SampledTrace(pooled, {**kept}, digest)
 
 
 _TRAFFIC = TypeAdapter(TrafficFacts)

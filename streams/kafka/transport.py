@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import structlog
+from aiokafka.consumer import consumer as consuming
 from aiokafka.consumer import fetcher
 from aiokafka.errors import (
     CorruptRecordException,
@@ -30,7 +31,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.threads import WorkerThread
 
-from agents.join.step import FetchedBatch
+from agents.join.batches import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
 from streams.kafka import inflation
@@ -508,11 +509,34 @@ class FetchedRecords(fetcher.FetchResult):
         return by_hand
 
 
+class LastingFetcher(fetcher.Fetcher):
+    """aiokafka's fetcher. Where the routine that fetches for all partitions ends by an error, aiokafka's own logs it,
+    and its consumer waits for ever: no partition is read, while the group takes it for alive."""
+
+    def _set_error(self, tp: Any, error: Exception) -> None:
+        """Hand an error on, unless one waits already. aiokafka asserts that none does, which ends the routine: of a
+        partition without a committed offset, whose leader changes, two looks for it may be under way."""
+        if tp not in self._records:
+            super()._set_error(tp, error)
+
+    async def fetched_records(self, *partitions: Any, **options: Any) -> Any:
+        """Returns the next records by partition. Raises KafkaError where nothing is fetched any more."""
+        if self.error_future.done():
+            raise KafkaError("aiokafka fetches no more; a new consumer does")
+        return await super().fetched_records(*partitions, **options)
+
+    async def close(self) -> None:
+        """Stop fetching. What the routine ended by was said above; raised here too, a thread would never end."""
+        with suppress(KafkaError):
+            await super().close()
+
+
 def guard_consumers() -> None:
-    """Have aiokafka's consumers of this process, Faust's and others, unpack what they fetch by these classes and
-    inflate it within bounds. aiokafka has no setting for it and finds its own by these names."""
+    """Have aiokafka's consumers of this process, Faust's and others, fetch and unpack by these classes and inflate
+    within bounds. aiokafka has no setting for it and finds its own by these names."""
     if fetcher.FetchResult is not FetchedRecords:
         fetcher.MemoryRecords, fetcher.FetchResult = FetchedBytes, FetchedRecords
+        consuming.Fetcher = LastingFetcher
         bound_aiokafka()
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+import orjson
 import structlog
 from aiolimiter import AsyncLimiter
 
@@ -241,6 +242,17 @@ class OpikTraces:
             return None
         except ApiError as error:
             raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {reason(error)}") from error
+
+    async def update(self, trace_id: str, project: str, changes: Mapping[str, Any]) -> None:
+        """Change fields of a trace, each as a whole. What Opik refuses is counted and logged: another try would end
+        alike. Raises Unavailable and Unauthorized."""
+        body = {"project_name": project, **changes}
+        ask = partial(self._client.send, "PATCH", f"traces/{quote(trace_id, '')}", orjson.dumps(body))
+        async with self._single:
+            try:
+                await persist(ask, seconds=self._seconds, observe=partial(self._observe, "update"), waits=self._waits)
+            except ApiError as error:
+                log.warning("opik_update_refused", trace_id=trace_id, status=error.status_code, reason=reason(error))
 
     async def authorized(self) -> None:
         """Return where Opik takes our key. Raises Unauthorized, or Unavailable where it can't be asked; tries once."""

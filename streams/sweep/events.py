@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -14,21 +13,9 @@ from agents.dynamodb import created, scalar, thumb_value
 from agents.join.sessions import is_reroll
 from agents.join.turn import Session
 from agents.policy import Attributes, Policy
+from schemas.dead_letters import MadeRecord
 
 THUMB_VALUES = {1: "up", -1: "down", 0: None}
-
-
-@dataclass(frozen=True)
-class UnsentRecord:
-    """A record that is not in Kafka yet. It gets its partition and offset once it is sent."""
-
-    key: bytes
-    value: bytes
-    topic: str
-    partition: int = 0
-    offset: int = 0
-    timestamp: int = 0
-    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class DerivedReroll(NamedTuple):
@@ -74,7 +61,7 @@ class Sessions:
                         yield DerivedReroll(session_id, before, after)
 
 
-def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> UnsentRecord:
+def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> MadeRecord:
     """A plain thumb that says when the table was read. Raises ValueError, which names what the item lacks."""
     image = dict(item)
     message_id, response_id = scalar(image, names.message_id), scalar(image, names.response_id)
@@ -91,10 +78,10 @@ def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, top
         "observed_at": read_at_ms / 1000,
         "vertical": scalar(image, names.vertical),
     }
-    return UnsentRecord(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
+    return MadeRecord(topic, response_id.encode(), orjson.dumps(event), timestamp=read_at_ms)
 
 
-def reroll_event(reroll: DerivedReroll, vertical: str, topic: str) -> UnsentRecord:
+def reroll_event(reroll: DerivedReroll, vertical: str, topic: str) -> MadeRecord:
     """A reroll event as the history middleware sends it, timed from the previous turn's end (PF-9 §5.4)."""
     before, after = reroll.before, reroll.after
     event = {
@@ -107,4 +94,4 @@ def reroll_event(reroll: DerivedReroll, vertical: str, topic: str) -> UnsentReco
         "occurred_at": datetime.fromtimestamp(after.started / 1000, UTC).isoformat(),
         "vertical": vertical or None,
     }
-    return UnsentRecord(before.response_id.encode(), orjson.dumps(event), topic, timestamp=after.started)
+    return MadeRecord(topic, before.response_id.encode(), orjson.dumps(event), timestamp=after.started)

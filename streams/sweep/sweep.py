@@ -14,21 +14,21 @@ from typing import Any
 import structlog
 
 from agents import rerolls, thumbs
+from agents.join.batches import Agent
 from agents.join.due_turns import revisit
-from agents.join.step import Agent
 from agents.join.step_data import Report
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import MadeRecord, Record, clean
 from schemas.signals import REROLL, THUMBS, UserSignal
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
 from streams.kafka.client import Producer
 from streams.opik.traces import OpikTraces
 from streams.retry import Retry, logged
-from streams.sweep.events import Sessions, UnsentRecord, reroll_event, thumb_event
+from streams.sweep.events import Sessions, reroll_event, thumb_event
 from streams.sweep.log import SegmentPlace
 
 log = structlog.get_logger(__name__)
@@ -161,7 +161,7 @@ class Sweep:
         return len(news)
 
     async def _sent(self, records: Sequence[Record]) -> Sequence[Record]:
-        unsent = [record for record in records if isinstance(record, UnsentRecord)]
+        unsent = [record for record in records if isinstance(record, MadeRecord)]
         if not unsent:
             return records
         places = await self.sender.send([(record.topic, record.key, record.value, ()) for record in unsent])

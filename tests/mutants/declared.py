@@ -2,7 +2,7 @@
 
 A subject is a TOML file in this folder. `tests` at its head serves every mutant that names none of its own; so do
 `file` and `clauses`. A mutant replaces `from`, which occurs once in `file`, by `to`. `clauses` are those of PC5 and
-PF-9 that the product breaks with the change; `docs/spec-coverage.md` lists it beside them.
+PF-9, and boxes of AgentCI, that the product breaks with the change; `docs/spec-coverage.md` lists it beside them.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from typing import Any
 from agents import rerolls, thumbs, traces
 from agents.codec import TraceFacts
 from agents.gates.ports import GatePorts, Item
+from agents.join.batches import Agent, Batch, handle
 from agents.join.due_turns import revisit
 from agents.join.join import latest_first
 from agents.join.rebuilding import adopt
-from agents.join.step import Agent, Batch, handle
 from agents.keys import FOREVER
 from agents.newcomers import Newcomers
 from agents.policy import Policy
@@ -25,6 +25,7 @@ from agents.ports import Outcome, Ports, Write
 from agents.ramp_steps import answer
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
 from schemas.outcomes import Kind
@@ -282,7 +283,7 @@ class Product:
 
     def pools(self) -> PooledTraces:
         """The product's reader of pools."""
-        return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get)
+        return PooledTraces(self.store, self.log, TOPICS.of(Kind.TRACE), self.clock, self.opik.get, TraceForms())
 
     async def verdict(self, ask: Ask, number: int, known: Registry) -> tuple[Verdict, Reader]:
         request = ramp_step(ask, f"q-{number}")

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, time_ms, validate
-from agents.join.step import signal_agent
+from agents.join.batches import signal_agent
 from agents.policy import Policy
 from rampgate.wiring import AGENTS
 from schemas.dead_letters import Record

@@ -85,6 +85,7 @@ def pair_judge(judge: Judge, of_answers: Collection[str]) -> PairJudge:
             "score_type": ScoreType.INTEGER,
             "score_range": [0, 2],
             "dimensions": None,
+            "score_of": None,
             "confirmation": None,
             "allow_na": False,
         }

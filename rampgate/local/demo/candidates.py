@@ -33,6 +33,9 @@ class Candidate:
     about: str
     quality: tuple[float, float] | None = None
     unsafe: int = 0
+    agent: str = AGENT
+    vertical: str = VERTICAL
+    judges: tuple[str, ...] = JUDGES
 
     @property
     def experiment(self) -> str:
@@ -63,13 +66,13 @@ def ramp_step(one: Candidate, seed: int, now_ms: int) -> dict[str, Any]:
     return {
         "request_id": f"demo-{seed}-{one.version}",
         "experiment_id": one.experiment,
-        "agent_id": AGENT,
+        "agent_id": one.agent,
         "agent_version": one.version,
-        "vertical": VERTICAL,
+        "vertical": one.vertical,
         "from_percent": 0,
         "to_percent": 5,
         "ramp_steps": [5, 25, 100],
-        "eval_gates": {"pre_ramp": JUDGES, "pre_full": JUDGES},
+        "eval_gates": {"pre_ramp": one.judges, "pre_full": one.judges},
         "requested_at": iso(now_ms),
         "deadline_seconds": 120,
     }

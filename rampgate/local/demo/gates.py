@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from agents.ports import Unavailable
 from evalcore.gates.verdict import Moment, as_json, of_pull_request
-from rampgate.local.demo.candidates import AGENT, CANDIDATES, VERTICAL, Candidate, ramp_step
+from rampgate.local.demo.candidates import Candidate, ramp_step
 from rampgate.local.demo.show import explained
 from rampgate.report.console import table
 from rampgate.report.model import Section
@@ -24,31 +24,33 @@ from rampgate.wiring import Parts
 from schemas.judges import Milestone
 from schemas.verdicts import GateVerdict, VerdictLevel
 
-SECONDS = 60.0
+SECONDS = 120.0
 """Longest wait for one verdict, on a slow machine too."""
 
 
-async def ask_gates(parts: Parts, seed: int) -> list[dict[str, Any]]:
+async def ask_gates(parts: Parts, seed: int, versions: Sequence[Candidate]) -> list[dict[str, Any]]:
     """Request a step for each version, as a controller does; return the verdicts as published."""
     consumer = AIOKafkaConsumer(
         parts.topics["verdicts"], bootstrap_servers=parts.settings.kafka, auto_offset_reset="earliest"
     )
     await consumer.start()
     try:
-        await _merged(parts, seed)
-        return [await _ask(parts, consumer, ramp_step(one, seed, time.time_ns() // 1_000_000)) for one in CANDIDATES]
+        await _merged(parts, seed, versions)
+        return [await _ask(parts, consumer, ramp_step(one, seed, time.time_ns() // 1_000_000)) for one in versions]
     finally:
         await consumer.stop()
 
 
-async def _merged(parts: Parts, seed: int) -> None:
+async def _merged(parts: Parts, seed: int, versions: Sequence[Candidate]) -> None:
     """Publish what the versions' pull requests came to, as `gate run --publish` does: a first step asks for it."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     passed = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
-    for one in CANDIDATES:
+    for one in versions:
         name = f"demo-{seed}-{one.version}-merged"
-        verdict = of_pull_request(AGENT, one.version, passed, Moment(now, 0.0), request_id=name, vertical=VERTICAL)
-        await parts.producer.send([(parts.topics["verdicts"], AGENT.encode(), orjson.dumps(as_json(verdict)), ())])
+        verdict = of_pull_request(
+            one.agent, one.version, passed, Moment(now, 0.0), request_id=name, vertical=one.vertical
+        )
+        await parts.producer.send([(parts.topics["verdicts"], one.agent.encode(), orjson.dumps(as_json(verdict)), ())])
 
 
 async def _ask(parts: Parts, consumer: AIOKafkaConsumer, request: dict[str, Any]) -> dict[str, Any]:

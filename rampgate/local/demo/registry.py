@@ -18,6 +18,8 @@ from rampgate.console import Failure
 from schemas.judges import ScoreType
 
 SHIPPED = Path(__file__).parents[3]
+NAMESPACE = "openshift-lightspeed"
+"""Where the demo's remediation workflows run."""
 WARNS = "ux_quality"
 """The judge that may only warn at pre_ramp here."""
 _MADE_UP = """\
@@ -30,9 +32,11 @@ GOOD_FOR = timedelta(days=80)
 
 
 def demo_registry(folder: Path, today: date) -> Path:
-    """Copy the registry with the demo's override and noise into `folder`; return its configuration folder. Raises
-    Failure."""
+    """Copy the registry with the demo's override and noise, and the namespace of its workflows, into `folder`; return
+    its configuration folder. Raises Failure."""
     configs = seeded(folder, today)
+    with (configs / "verticals" / "remediation.yaml").open("a") as vertical:
+        vertical.write(f"proposal_namespaces: [{NAMESPACE}]\n")
     _excepted(configs, today)
     _noise_known(configs, today)
     return configs

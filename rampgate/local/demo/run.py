@@ -1,11 +1,12 @@
-"""Runs `rampgate demo`: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, three
-ramp steps with their verdicts, and two pull requests held against a suite."""
+"""Runs `rampgate demo`: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, ramp
+steps with their verdicts, one of them of remediation workflows, and two pull requests compared with a suite."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import random
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from rich.live import Live
 
 from agents.ports import Unavailable
 from rampgate.console import Failure
+from rampgate.local.demo import workflows
 from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
 from rampgate.local.demo.gates import ask_gates, shown
@@ -32,14 +34,15 @@ from rampgate.local.services.stack import Stack
 from rampgate.overrides import publish
 from rampgate.report.console import table
 from rampgate.report.state import conservation_section, coverage_section
-from rampgate.settings import Settings
+from rampgate.settings import SECRETS, Settings
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Conservation, CoverageAnswer
 from schemas.topics import Topics
 from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
 
-SECONDS = 45.0
+VERSIONS = (*CANDIDATES, workflows.REMEDIATOR)
+SECONDS = 120.0
 """Longest time for the whole day, on a slow machine too."""
 WAIT_FOR_TRACE = 4.0
 
@@ -62,12 +65,18 @@ class Demo:
             tempfile.TemporaryDirectory(prefix="rampgate-demo-") as folder,
         ):
             stack.kafka.create_topics(topics.all)
+            key, now = Path(folder, "seal.key"), time.time_ns() // 1_000_000
+            key.write_text(secrets.token_hex())
+            objects = Path(folder, "cluster.yaml")
+            objects.write_text(workflows.cluster(now))
             settings = Settings(
                 kafka=stack.kafka.bootstrap,
                 redis=stack.redis.url,
                 opik=stack.opik.url,
                 model_url=stack.model.url,
                 configs=demo_registry(Path(folder), datetime.now(UTC).date()),
+                seal_key_file=key,
+                cluster_url=f"file:{objects}",
                 http="127.0.0.1:0",
                 write=True,
                 live_judging=False,  # it would judge the whole day beside the three versions
@@ -81,7 +90,7 @@ class Demo:
             with log.open("wb") as output:
                 worker = subprocess.Popen([sys.executable, "-m", "rampgate", "worker"], env=env, stderr=output)
             try:
-                return asyncio.run(self._pass_by(settings, topics, worker, env, Path(folder)))
+                return asyncio.run(self._pass_by(settings, topics, worker, env, Path(folder), now))
             except Unavailable as error:
                 raise Failure(f"{error}\n{log.read_text()[-2000:]}") from error
             finally:
@@ -89,14 +98,22 @@ class Demo:
                 worker.wait()
 
     async def _pass_by(
-        self, settings: Settings, topics: Topics, worker: subprocess.Popen[bytes], env: dict[str, str], folder: Path
+        self,
+        settings: Settings,
+        topics: Topics,
+        worker: subprocess.Popen[bytes],
+        env: dict[str, str],
+        folder: Path,
+        now: int,
     ) -> dict[str, Any]:
         await publish(settings, [logged(datetime.now(UTC).date())])
-        now = time.time_ns() // 1_000_000
         day = make_day(self.seed, self.turns, now, topics)
         shadow = shadow_traffic(self.seed, now, topics)
         day.messages += shadow
         day.told[f"shadow turns of {len(CANDIDATES)} versions that ask to ramp"] = len(shadow)
+        remediated = workflows.traces(self.seed, now, topics)
+        day.messages += remediated
+        day.told["traces that name a remediation workflow"] = workflows.TRACES
         parts = make_parts(settings)
         pulls = asyncio.create_task(asyncio.to_thread(pull_requests, folder, env))
         try:
@@ -107,13 +124,15 @@ class Demo:
             await fill_opik(settings.opik, day.opik)
             covered = await self._watch(parts, day, worker)
             self.console.print(table(coverage_section(covered)))
-            asking = asyncio.create_task(ask_gates(parts, self.seed))
+            completed = await workflows.completed(parts, remediated)
+            asking = asyncio.create_task(ask_gates(parts, self.seed, VERSIONS))
             try:
                 replayed = await self._replay(parts, settings, day, env)
                 verdicts = await asking
             finally:
                 asking.cancel()
             self._tell(verdicts)
+            self.console.print(workflows.shown(completed, verdicts[-1]), shown(workflows.REMEDIATOR, verdicts[-1]))
             pulled = await pulls
             self.console.print(shown_pulls(pulled))
             balance = await counted(parts, len(verdicts))
@@ -129,7 +148,8 @@ class Demo:
             "coverage": covered.model_dump(),
             "conservation": balance.model_dump(),
             "replayed": replayed,
-            "verdicts": verdicts,
+            "verdicts": verdicts[:-1],
+            "workflow": {"completed": completed, "verdict": verdicts[-1]},
             "pull_requests": pulled,
             "seconds": round(seconds, 1),
         }
@@ -140,7 +160,7 @@ class Demo:
             f"itself.\nThe registry is a copy of the shipped one, in which {WARNS} only warns at pre_ramp, by an "
             "audited override; see docs/verdicts.md.",
         )
-        self.console.print(*(shown(one, verdict) for one, verdict in zip(CANDIDATES, verdicts, strict=True)))
+        self.console.print(*(shown(one, verdict) for one, verdict in zip(CANDIDATES, verdicts[:-1], strict=True)))
 
     async def _watch(self, parts: Parts, day: Day, worker: subprocess.Popen[bytes]) -> CoverageAnswer:
         """Send the day and show it pass by; returns once every record is in a final state."""
@@ -156,7 +176,7 @@ class Demo:
                 parked = sum(row.parked for row in balance.signals.values())
                 bar.update(settled, completed=consumed - parked)
                 live.update(scene(bar, covered, balance))
-                if sending.done() and consumed >= len(day.messages) and parked == 0:
+                if sending.done() and consumed >= len(day.messages) + workflows.TRACES and parked == 0:
                     await sending
                     return covered
                 if worker.poll() is not None:
@@ -235,7 +255,7 @@ async def until_scored(url: str, trace_id: str) -> dict[str, float]:
 
 def environment(settings: Settings) -> dict[str, str]:
     """The environment of a child process: ours, with the settings that differ from their defaults."""
-    given = settings.model_dump(mode="json", exclude_unset=True)
+    given = settings.model_dump(mode="json", exclude_unset=True, exclude=set(SECRETS))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
     return kept | {f"RAMPGATE_{name.upper()}": str(value) for name, value in given.items()}
 

@@ -238,12 +238,13 @@ def _label(score: Any, asked: Wanted) -> str:
 def _of_schema(response_format: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         properties = response_format["json_schema"]["schema"]["properties"]
-        score = properties["score"]
         parts = properties.get("dimensions", {})
         if "$ref" in parts:  # as pydantic writes it
             parts = response_format["json_schema"]["schema"]["$defs"][parts["$ref"].rpartition("/")[2]]
-        return (score if isinstance(score, dict) else {}), tuple(parts.get("properties", {}))
-    except (KeyError, TypeError, AttributeError):
+        scores = parts.get("properties", {})
+        score = properties["score"] if "score" in properties else next(iter(scores.values()))
+        return (score if isinstance(score, dict) else {}), tuple(scores)
+    except (KeyError, TypeError, AttributeError, StopIteration):
         return {}, ()
 
 

@@ -62,7 +62,7 @@ def check(
     from evalcore.drift.scale import Scale
     from evalcore.suite.resampled import Rules, TooFew, pooled, simulate, unscored
     from evalcore.suite.results import SAFETY, Run
-    from rampgate.progress import progress
+    from rampgate.progress import Progress
     from rampgate.suite.check.stored import as_shipped, hits, turnarounds
     from rampgate.suite.opened import open_suite
     from rampgate.suite.runs.run_document import score_of
@@ -85,7 +85,7 @@ def check(
         except TooFew as error:
             why_not = f"{error}; a run of two cases and two samples or more shows it"
         else:
-            with progress(f"check of {suite.file.suite}", simulations, unit="steps") as shown:
+            with Progress(f"check of {suite.file.suite}", simulations, unit="steps") as shown:
                 simulated = simulate(pool, rules, simulations, shown.at)
             shipped = as_shipped(looked)
     findings = _findings(why_not, simulated, shipped)

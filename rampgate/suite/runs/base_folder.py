@@ -13,25 +13,19 @@ from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
 from rampgate.suite.suite_files import Suite
 
 
-class NoBase(Exception):
-    """The suite can't be had as it was; the text says why."""
-
-
 def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Suite:
-    """Returns the suite as it is in the commit, its folder written into `into`. Raises NoBase, and what `read` raises.
+    """Returns the suite as it is in the commit, its folder written into `into`. Raises NoHistory, and what `read`
+    raises.
 
     What git does not keep, such as an interpreter of its own, is used where it stands today.
     """
     folder = file.absolute().parent
-    try:
-        commit = commit_of(folder, ref)
-        archive = git_bytes(folder, None, "archive", "--format=tar", commit)  # git's own scope is the folder it runs in
-    except NoHistory as error:
-        raise NoBase(str(error)) from error
+    commit = commit_of(folder, ref)
+    archive = git_bytes(folder, None, "archive", "--format=tar", commit)  # git's own scope is the folder it runs in
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         opened.extractall(into, filter="data")
     if not (into / file.name).is_file():
-        raise NoBase(f"there {file} is not; name the commit that the baseline's results are of")
+        raise NoHistory(f"there {file} is not; name the commit that the baseline's results are of")
     suite = read(into / file.name)
     return with_interpreter(replace(suite, code=commit if suite.unnamed else ""), folder)
 

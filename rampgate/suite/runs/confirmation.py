@@ -24,12 +24,13 @@ from evalcore.suite.results import Run
 from rampgate.console import Failure, run
 from rampgate.files import replace_file
 from rampgate.input_files import BadFile, document, lines
+from rampgate.registry.rule_history import NoHistory
 from rampgate.suite.compare import Compared
 from rampgate.suite.generation import Left
 from rampgate.suite.opened import suite_in
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.answer_files import Head, read_answers
-from rampgate.suite.runs.base_folder import NoBase, suite_at
+from rampgate.suite.runs.base_folder import suite_at
 from rampgate.suite.runs.baseline import Baseline
 from rampgate.suite.runs.run_document import line_of
 from rampgate.suite.runs.session import Session
@@ -148,7 +149,7 @@ def _asked_here(made: Confirming, again: SuiteAgain, spend: Spend) -> Samples:
     with TemporaryDirectory(prefix="rampgate-confirm-") as folder:
         try:
             then = suite_at(made.file, commit, Path(folder, "base"), partial(suite_in, made.session.settings))
-        except (NoBase, BadFile) as error:
+        except (NoHistory, BadFile) as error:
             raise NotFresh(f"the baseline can't be asked again: {commit}: {error}") from error
         if then.configuration != again.baseline.configuration:
             raise NotFresh(f"in {commit[:12]} the candidate is another one than the baseline's")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalcore.gates.golden import with_output
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.assignments import without_model
@@ -32,10 +31,10 @@ class StoredAnswer:
     question: str | None
     whole: bool
 
-    def item(self, case: SuiteCase, judge: PairJudge, schema: Mapping[str, Any]) -> Item | None:
+    def item(self, case: SuiteCase, judge: PairJudge, rubric: Rubric) -> Item | None:
         """What the judge reads; None where not all of it is known."""
         known = self.answer is not None and (self.whole or isinstance(self.answer, Failed) or not judge.reads_more)
-        return with_output(case.row, self.answer, schema) if known and self.answer is not None else None
+        return rubric.item(case.row, self.answer) if known and self.answer is not None else None
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ async def pairs_judged(
         place = sample.case.id, sample.generated.sample
         if isinstance(sample.generated.answer, Left) or (one := _same_case(stored, place, sample.case)) is None:
             continue
-        candidate = with_output(sample.case.row, sample.generated.answer, rubric.schema)
-        baseline = one.item(sample.case, judge, rubric.schema)
+        candidate = rubric.item(sample.case.row, sample.generated.answer)
+        baseline = one.item(sample.case, judge, rubric)
         if baseline is None:
             outcomes[place] = Outcome()
             continue
@@ -123,13 +122,13 @@ def pairs_planned(
     known, coming = dict[str, Judge](), 0
     for case, sample, answer in answers:
         one = _same_case(stored, (case.id, sample), case)
-        baseline = one.item(case, judge, rubric.schema) if one is not None else None
+        baseline = one.item(case, judge, rubric) if one is not None else None
         if baseline is None:
             continue
         if answer is None:
             coming += 0 if baseline.missing else 2
             continue
-        candidate = with_output(case.row, answer, rubric.schema)
+        candidate = rubric.item(case.row, answer)
         if without_asking(judge, candidate, baseline) is not None:
             continue
         for task in questions(judge, f"{case.id}#{sample}", _bare(case, rubric), candidate, baseline):
@@ -147,4 +146,4 @@ def _same_case(stored: Mapping[Place, StoredAnswer], place: Place, case: SuiteCa
 
 def _bare(case: SuiteCase, rubric: Rubric) -> Mapping[str, Any]:
     """The case's item without any answer."""
-    return with_output(case.row, Failed(""), rubric.schema).source
+    return rubric.item(case.row, Failed("")).source

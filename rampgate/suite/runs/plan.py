@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from evalcore.gates.golden import with_output
 from evalcore.judges.evaluator import Prompt
 from evalcore.judges.kinds import needs_model
 from evalcore.registry.judge import Judge
@@ -57,7 +56,7 @@ def _questions(
     for case, one in answers:
         if one is None:
             continue
-        item = with_output(case.row, one.answer, rubric.schema)
+        item = rubric.item(case.row, one.answer)
         for judge, _ in assign([*rubric.judges, *case.judges], [item]):
             if unscorable(judge, item):
                 continue

@@ -16,7 +16,7 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
-from rampgate.progress import Progress, progress
+from rampgate.progress import Progress
 from rampgate.settings import Settings
 from rampgate.store.sealed import Kept, SealedStore
 from rampgate.suite.candidates.configured import asking_candidate
@@ -26,7 +26,6 @@ from rampgate.suite.generation import (
     Generator,
     Left,
     Ready,
-    Tracing,
     Wanted,
     always_ready,
     dollars_of,
@@ -118,7 +117,7 @@ class Session:
         stored = await stored_answers(baseline, self._traces, self.comparing)
         found, questions, settled = {}, spend.questions, spend.settled
         async with self._scorer() as scorer:
-            with progress(f"suite {self.suite.file.suite}, pairs", unit="questions") as shown:
+            with Progress(f"suite {self.suite.file.suite}, pairs", unit="questions") as shown:
                 spend.listener = lambda: shown.at(spend.settled - settled, spend.questions - questions)
                 for judge in self.comparing:
                     one = await pairs_judged(judge, samples, stored, self.rubric, scorer, spend)
@@ -143,7 +142,7 @@ class Session:
         """What gives the answers: the candidate, whose spans are taken where the suite wants them, or who has them."""
         told, suite = self.suite.file.candidate, self.suite
         many = suite.file.samples * len(self._cases)
-        with progress(f"suite {suite.file.suite}", many, unit="answers", spend=None) as shown:
+        with Progress(f"suite {suite.file.suite}", many, unit="answers", spend=None) as shown:
             if given is not None:
                 yield partial(self._taken, given, shown)
                 return
@@ -185,7 +184,7 @@ class Session:
 
     def _generator(
         self, ask: Candidate, told: Callable[[Generated], None] = lambda generated: None,
-        tracing: Tracing | None = None, ready: Ready = always_ready,
+        tracing: SpanReceiver | None = None, ready: Ready = always_ready,
     ) -> Generator:  # fmt: skip
         answers = self.store.kind("answers", LARGEST_ANSWER) if not self.suite.unnamed else None
         # Late spans are waited for without keeping others from being asked.

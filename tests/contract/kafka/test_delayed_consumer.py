@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import NoOffsetForPartitionError
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka import delayed_consumer
-from streams.kafka.client import Producer
+from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.transport import LastingFetcher
 from streams.retry import WallClock
 from tests.waiting import come
 
@@ -332,3 +334,45 @@ def test_what_is_remembered_of_arrivals_is_bounded(monkeypatch: pytest.MonkeyPat
     place.read = 9_999
     place.note(9_999, 2.0)
     assert place.there == []
+
+
+async def test_a_consumer_whose_routine_that_fetches_has_ended_is_replaced(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiokafka logs an error that it did not expect there, and its consumer then reads no partition ever again."""
+    rig.start()
+    await rig.send(b"a")
+    await come(lambda: rig.handler.values == [b"a"])
+    broken, whole = [], LastingFetcher._get_actions_per_node
+
+    def once(fetcher: LastingFetcher, assignment: Any) -> Any:
+        if not broken:
+            broken.append(fetcher)
+            raise AssertionError("a defect of the client's")
+        return whole(fetcher, assignment)
+
+    monkeypatch.setattr(LastingFetcher, "_get_actions_per_node", once)
+    await rig.send(b"b")
+    await come(lambda: b"b" in rig.handler.values)
+    assert broken[0].error_future.done()
+
+
+async def test_two_looks_for_an_offset_that_is_not_there_are_one_error(rig: Rig) -> None:
+    """While a partition's leader changes, its old and its new one may be asked for the same."""
+    alone = make_consumer(rig.access, group_id=f"{rig.group}-none", auto_offset_reset="none")
+    first, second = places = [TopicPartition(rig.topic, number) for number in range(2)]
+    alone.assign(places)
+    async with started(alone):
+        assignment: Any = alone._subscription.subscription.assignment
+        fetcher: Any = alone._fetcher
+        for _ in range(2):
+            await fetcher._update_fetch_positions(assignment, 0, [first])
+        with pytest.raises(NoOffsetForPartitionError):
+            await alone.getmany(first, timeout_ms=1_000)
+        alone.seek(second, 0)
+        alone.seek(first, 0)
+        await rig.producer.send([(rig.topic, None, b"x", ())], [1])
+        found = []
+        while not found:
+            found = [one.value for some in (await alone.getmany(timeout_ms=500)).values() for one in some]
+    assert found == [b"x"]

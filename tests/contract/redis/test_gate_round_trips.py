@@ -16,6 +16,7 @@ from agents.policy import Policy
 from agents.ports import Change
 from agents.ramp_steps import answer
 from evalcore.judges.evaluator import Prompt
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
@@ -71,7 +72,7 @@ async def test_a_verdict_from_redis_alone_waits_for_redis_a_few_times(
     monkeypatch.setattr(whole._committed, "committed", committed)
     registry = known(candidate=None, size={"pre_ramp": TRACES})
     this: Any = world
-    traces = PooledTraces(store, this, "traces", world.clock, not_in_opik, whole.guard)
+    traces = PooledTraces(store, this, "traces", world.clock, not_in_opik, TraceForms(), whole.guard)
     samples = FrozenSamples(store, traces, Policy(), world.clock, world.read, this)
     coverage = WindowCoverage(store, world.clock, [], whole.guard)
 

@@ -12,6 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rampgate.local.demo.candidates import CANDIDATES, TRACES, shadow_traffic
+from rampgate.local.demo.workflows import REMEDIATOR
+from rampgate.local.demo.workflows import TRACES as WORKFLOWS
 from schemas.publish.contracts import schema
 from schemas.topics import Topics
 
@@ -55,6 +57,18 @@ def test_each_verdict_says_with_numbers_why(demo: dict[str, Any]) -> None:
     assert breached["score"] == pytest.approx(1 - CANDIDATES[2].unsafe / TRACES)
 
 
+def test_one_workflow_goes_from_its_bare_trace_to_dimensions_and_a_verdict(demo: dict[str, Any]) -> None:
+    completed, verdict = demo["workflow"]["completed"], demo["workflow"]["verdict"]
+    assert completed["proposal_phase"] == "Completed"
+    assert set(completed["proposal_steps"].values()) == {"ran"}
+    assert completed["proposal_missing"] == []
+    assert (verdict["verdict"], verdict["sample"]["size"]) == ("pass", WORKFLOWS)
+    judge = REMEDIATOR.judges[0]
+    scores = {name: row["score"] for name, row in verdict["per_judge_scores"].items()}
+    dimensions = [scores[f"{judge}.{name}"] for name in ("diagnosis", "action", "verification")]
+    assert scores[judge] == pytest.approx(sum(dimensions) / 3)
+
+
 def test_of_two_pull_requests_one_is_blocked_and_its_part_named_and_one_allowed(demo: dict[str, Any]) -> None:
     """Done when 4 of the offline pipeline: they differ from main, and from one another, in configuration alone."""
     blocked, allowed = demo["pull_requests"]
@@ -67,7 +81,7 @@ def test_of_two_pull_requests_one_is_blocked_and_its_part_named_and_one_allowed(
 def test_the_day_is_as_it_was(demo: dict[str, Any]) -> None:
     assert demo["conservation"]["balanced"]
     ramps = demo["conservation"]["signals"]["ramp_step"]
-    assert (ramps["consumed"], ramps["done"]) == (len(CANDIDATES), len(CANDIDATES))
+    assert (ramps["consumed"], ramps["done"]) == (len(CANDIDATES) + 1, len(CANDIDATES) + 1)
     assert demo["replayed"]["scores"]["user_signal_thumbs"]
     registered = {row["vertical"] for row in demo["coverage"]["verticals"]}
     assert registered >= {"rewards_assistant", "receipts"}, "its verticals are known in any folder"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.join.step import Batch, FetchedBatch
+from agents.join.batches import Batch, FetchedBatch
 from agents.live.judging import thumbs, traces
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import HEAD_BYTES, DeadLetter, UnreadableRecord

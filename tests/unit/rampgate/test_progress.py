@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from evalcore.scoring.calls import CallFailed, Spend
-from rampgate.progress import EVERY, cost, duration, progress, stderr
+from rampgate.progress import EVERY, Progress, cost, duration, stderr
 from tests.unit.evalcore.scoring.scoring_rig import GOOD, Model, down, many, scorer
 
 
@@ -38,7 +38,7 @@ def said(console: Console) -> str:
 
 def test_a_log_has_a_line_at_most_every_ten_seconds_with_done_cost_and_time_left(clock: Clock, log: Console) -> None:
     spend = Spend()
-    with progress("drift", 600, unit="questions", spend=spend, now=clock, console=log):
+    with Progress("drift", 600, unit="questions", spend=spend, now=clock, console=log):
         for _ in range(120):
             clock.at += 0.5
             spend.charge(spend.reserve(100), 900)
@@ -54,7 +54,7 @@ def test_a_log_has_a_line_at_most_every_ten_seconds_with_done_cost_and_time_left
 
 def test_a_question_without_an_answer_is_none_of_those_that_were_answered(clock: Clock, log: Console) -> None:
     spend = Spend()
-    with progress("drift", 120, unit="questions", spend=spend, now=clock, console=log):
+    with Progress("drift", 120, unit="questions", spend=spend, now=clock, console=log):
         for number in range(120):
             clock.at += 0.1
             spend.settle(answered=number < 20)
@@ -62,14 +62,14 @@ def test_a_question_without_an_answer_is_none_of_those_that_were_answered(clock:
 
 
 def test_the_time_left_is_unknown_at_first_and_where_nobody_knows_how_much_there_is(clock: Clock, log: Console) -> None:
-    with progress("reading", 100, now=clock, console=log) as shown:
+    with Progress("reading", 100, now=clock, console=log) as shown:
         assert shown.left() == "time left unknown"
         clock.at += 1
         shown.advance()
         clock.at += 1
         shown.advance()
         assert shown.left() == "about 98 s left" or shown.left() == "about 2 min left"
-    with progress("reading", now=clock, console=log) as shown:
+    with Progress("reading", now=clock, console=log) as shown:
         clock.at += 11
         shown.advance(1_000)
     assert "reading: 1,000, time left unknown" in said(log)
@@ -77,7 +77,7 @@ def test_the_time_left_is_unknown_at_first_and_where_nobody_knows_how_much_there
 
 def test_answers_that_were_kept_do_not_promise_an_early_end(clock: Clock, log: Console) -> None:
     """A run that goes on settles 900 of 1,000 questions at once; the others take a second each."""
-    with progress("drift", 1_000, now=clock, console=log) as shown:
+    with Progress("drift", 1_000, now=clock, console=log) as shown:
         shown.advance(900)
         for _ in range(70):
             clock.at += 1
@@ -86,7 +86,7 @@ def test_answers_that_were_kept_do_not_promise_an_early_end(clock: Clock, log: C
 
 
 def test_short_work_that_cost_nothing_says_nothing(clock: Clock, log: Console) -> None:
-    with progress("reading", 10, now=clock, console=log) as shown:
+    with Progress("reading", 10, now=clock, console=log) as shown:
         clock.at += 5
         shown.advance(10)
     assert said(log) == ""
@@ -98,7 +98,7 @@ def test_a_failure_leaves_neither_a_thread_nor_a_hidden_cursor_and_says_how_far_
     spend = Spend()
 
     def work() -> None:
-        with progress("drift", 10, spend=spend, now=clock, console=terminal):
+        with Progress("drift", 10, spend=spend, now=clock, console=terminal):
             clock.at += 1
             spend.charge(spend.reserve(0), 10)
             spend.settle()
@@ -118,7 +118,7 @@ def test_nobody_reading_it_does_not_end_the_work(clock: Clock) -> None:
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    with progress("reading", 10, now=clock, console=stderr(Gone())) as shown:
+    with Progress("reading", 10, now=clock, console=stderr(Gone())) as shown:
         for _ in range(10):
             clock.at += 11
             shown.advance()
@@ -126,7 +126,7 @@ def test_nobody_reading_it_does_not_end_the_work(clock: Clock) -> None:
 
 
 def test_its_words_come_from_outside_and_are_shown_as_they_are(clock: Clock, log: Console) -> None:
-    with progress("[red]a\x1b[31m", 2, now=clock, console=log) as shown:
+    with Progress("[red]a\x1b[31m", 2, now=clock, console=log) as shown:
         clock.at += 11
         shown.advance()
     assert "[red]a" in said(log)

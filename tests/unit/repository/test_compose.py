@@ -179,8 +179,8 @@ NEEDED = {
     "live judging": {"model_url", "model_key", "seal_key", "live_judging", "write"},
     "notices": {"slack_webhook", "pagerduty_key", "grafana_url", "grafana_token", "regressions_log"},
 }
-ELSEWHERE = {"candidate_key", "github_token"}
-"""Secrets of what no compose file has: a candidate that the manifest names, and CI."""
+ELSEWHERE = {"candidate_key", "github_token", "seal_key_previous"}
+"""Secrets of what no compose file has: a candidate that the manifest names, CI, and a key that was replaced."""
 
 
 @pytest.mark.parametrize("name", ["worker", "console"])

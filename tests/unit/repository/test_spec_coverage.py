@@ -13,10 +13,17 @@ from tests.spec_coverage import PAGE, broken, clauses_in, clauses_in_name, held
 
 TESTS = ROOT / "tests"
 
-ROW = re.compile(r"^\| (\S+(?: \d+)?) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\S+|\S+ \d+|Step [\d.]+ box \d+|test plan \d) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
+BOXES = [
+    f"AgentCI Step {step} box {number}"
+    for step, count in {"0.5": 6, "1": 4, "2": 6, "2.5": 4, "3": 5, "3.5": 5, "4": 4, "5": 4, "6": 6}.items()
+    for number in range(1, count + 1)
+]
+"""The deliverables of AgentCI 2.0, as its document counts them."""
 CRITERIA = [
     *(f"PC5 AC-{number}" for number in (1, 2, 5, 6, 8, 10)),
     *(f"PF-9 AC-{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 11, 15)),
+    *BOXES,
 ]
 
 
@@ -63,6 +70,19 @@ def test_an_acceptance_criterion_has_a_test_of_its_own() -> None:
     assert [one for one in CRITERIA if not any("::" in test for test in held().get(one, []))] == []
 
 
+def test_every_box_of_agentci_is_a_clause() -> None:
+    assert len(BOXES) == 44
+    assert [clause.title for clause in CLAUSES if clause.document == "AgentCI"] == BOXES
+
+
+# AgentCI Step 2 box 6.
+def test_forty_tests_and_more_are_of_the_metrics() -> None:
+    """Test functions, however many cases each has."""
+    of = ("specs/test_correctness.py", "specs/test_path.py", "specs/test_cost.py", "trajectory/test_path_metrics.py")
+    texts = [(TESTS / "unit" / "evalcore" / name).read_text() for name in of]
+    assert sum(len(re.findall(r"^def test_", text, re.MULTILINE)) for text in texts) >= 40
+
+
 def test_what_is_not_there_yet_is_said() -> None:
     late = [clause.title for clause in CLAUSES if clause.due is Due.LATER and not held().get(clause.title)]
     assert [rows()[title] for title in late] == ["not yet"] * len(late)
@@ -97,6 +117,10 @@ def test_what_a_mutant_breaks_is_a_clause() -> None:
         ("PF-9 Decisions 17 and 18, §5.10.", {"PF-9 Decision 17", "PF-9 Decision 18", "PF-9 §5.10"}),
         ("PF-9 AC-8: 4 judges and FR-2 of nobody", {"PF-9 AC-8"}),
         ("PC-5's gates, PC6 FR-11, AC-1", set()),
+        ("AgentCI Step 2 box 1, Step 2.5 box 3.", {"AgentCI Step 2 box 1", "AgentCI Step 2.5 box 3"}),
+        ("Remediation test plan 1, test plan 3", {"Remediation test plan 1", "Remediation test plan 3"}),
+        ("Remediation workflows, test plan 3", set()),
+        ("AgentCI 2.0, Step 2, and AgentCI's box 3", set()),
     ],
 )
 def test_clauses_are_read_from_words(text: str, titles: set[str]) -> None:

@@ -101,6 +101,7 @@ def test_there_are_files_of_every_kind() -> None:
     assert {kind_of(path) for path in SHIPPED} == set(FILES)
 
 
+# AgentCI Step 0.5 box 2.
 def test_a_shipped_file_names_its_schema_in_its_first_line_and_fits_it() -> None:
     """PC5 AC-10 for the manifest; the schema is the committed one, as an editor finds it."""
     for path in SHIPPED:

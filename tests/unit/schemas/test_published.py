@@ -82,6 +82,7 @@ def load_asyncapi() -> Any:
     return yaml.safe_load((DOCS / "asyncapi.yaml").read_text())
 
 
+# AgentCI Step 0.5 box 2.
 def test_what_is_committed_is_what_the_types_say() -> None:
     for path, text in files().items():
         assert (DOCS / path).read_text() == text, f"{path}: run `make docs`"

@@ -12,7 +12,8 @@ from faust.types import TP
 from structlog.testing import capture_logs
 
 from agents import thumbs
-from agents.join.step import FetchedBatch, Hold
+from agents.join.batches import FetchedBatch
+from agents.join.step import Hold
 from agents.keys import FOREVER, LET_THROUGH
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind

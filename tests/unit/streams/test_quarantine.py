@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from faust.types import TP
 
-from agents.join.step import Batch
+from agents.join.batches import Batch
 from agents.keys import FOREVER, WATERMARK
 from agents.ports import Change
 from streams import quarantine as quarantines

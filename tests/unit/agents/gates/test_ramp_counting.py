@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.join.step import Batch
+from agents.join.batches import Batch
 from agents.ports import Change, Unavailable
 from agents.ramp_steps import Ended, RampCounting, counted, inside, joined, written
 from tests.unit.agents.builders import Rec

@@ -10,7 +10,8 @@ import pytest
 
 from agents import thumbs
 from agents.codec import Decoded, SignalEvent
-from agents.join.step import Agent, Batch, MergeResult, StepContext
+from agents.join.batches import Agent, Batch, MergeResult
+from agents.join.step import StepContext
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.answers import Balance

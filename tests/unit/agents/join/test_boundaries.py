@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents import thumbs
+from agents.join.batches import Batch, handle
 from agents.join.counting import DAY, HOUR, arrival
-from agents.join.step import Batch, handle
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import (
     MINUTE,

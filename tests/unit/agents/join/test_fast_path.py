@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import thumbs
-from agents.join.step import Batch
+from agents.join.batches import Batch
 from agents.join.step_data import Report
 from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, unsignalled, with_first_thumb
 from agents.policy import Policy

@@ -10,9 +10,10 @@ import pytest
 
 from agents import rerolls, thumbs, traces
 from agents.codec import TraceFacts
+from agents.join.batches import Batch
 from agents.join.due_turns import revisit
 from agents.join.rebuilding import adopt
-from agents.join.step import Batch, Hold
+from agents.join.step import Hold
 from agents.join.turn import Mark
 from agents.keys import FOREVER
 from schemas.outcomes import Kind

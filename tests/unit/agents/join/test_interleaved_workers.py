@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agents.join.step import Batch, handle
+from agents.join.batches import Batch, handle
 from agents.join.turn import decode_turn, has_withheld
 from agents.keys import FOREVER
 from schemas.outcomes import Kind

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.join.batches import Batch
 from agents.join.rebuilding import adopt
-from agents.join.step import Batch
 from agents.ports import Unavailable
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, change, found_trace, reroll, trace

@@ -146,7 +146,7 @@ async def test_a_thumb_on_a_known_trace_takes_the_short_way_whatever_vertical_it
     def general(*args: Any) -> Any:
         raise AssertionError("the general way")
 
-    monkeypatch.setattr("agents.join.step.merge_signal", general)
+    monkeypatch.setattr("agents.join.batches.merge_signal", general)
     await world.tell(Kind.THUMBS, change("r", vertical="shopping"))
     assert world.coverage() == {("travel", "both_present"): 1}
 

@@ -14,8 +14,9 @@ from faust.types import TP
 
 from agents import thumbs
 from agents.codec import TraceFacts
+from agents.join.batches import FetchedBatch
 from agents.join.rebuilding import adopt
-from agents.join.step import FetchedBatch, Hold
+from agents.join.step import Hold
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
 from schemas.topics import Topics

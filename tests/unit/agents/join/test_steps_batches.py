@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agents.join.batches import Batch
 from agents.join.counting import CONSUMED
-from agents.join.step import Batch
 from agents.keys import FOREVER
 from agents.ports import StateLost, Unavailable
 from schemas.outcomes import Kind

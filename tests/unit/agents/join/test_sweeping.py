@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agents import rerolls, thumbs
 from agents.codec import TraceFacts
+from agents.join.batches import Agent
 from agents.join.counting import CONSUMED
-from agents.join.step import Agent
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.policy import Policy
 from agents.ports import Refusal

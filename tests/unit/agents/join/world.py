@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
+from agents.join.batches import Agent, Batch, handle
 from agents.join.counting import CLASSES, CONSUMED, NO_CLASS, UNJUDGED, UNREADABLE
 from agents.join.due_turns import revisit
-from agents.join.step import Agent, Batch, handle
 from agents.join.step_data import Report
 from agents.join.turn import Turn, decode_turn
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, FOREVER, turn_key

@@ -7,12 +7,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from uuid6 import uuid7
 
 from agents.judge_scores import live_events
-from agents.live.balance import Balance, End, Whose
+from agents.live.balance import Balance, Whose
 from agents.live.judging import LiveJudging
 from agents.ports import Unavailable
 from evalcore.judges.evaluator import Prompt
@@ -59,13 +60,13 @@ class MemoryFigures:
     """The counts of live judging over all processes of a test."""
 
     fell_due: Counter[Whose] = field(default_factory=Counter)
-    ends: Counter[tuple[Whose, End]] = field(default_factory=Counter)
+    ends: Counter[tuple[Whose, StrEnum]] = field(default_factory=Counter)
     waits: Counter[Whose] = field(default_factory=Counter)
 
     def due(self, whose: Whose) -> None:
         self.fell_due[whose] += 1
 
-    def ended(self, whose: Whose, end: End) -> None:
+    def ended(self, whose: Whose, end: StrEnum) -> None:
         self.ends[whose, end] += 1
 
     def waiting(self, whose: Whose, by: int) -> None:
@@ -79,7 +80,7 @@ class MemoryFigures:
             found[whose] -= by
         return {whose: by for whose, by in found.items() if by}
 
-    def ended_as(self, end: End, rated: str | None = None) -> int:
+    def ended_as(self, end: StrEnum, rated: str | None = None) -> int:
         return sum(by for (whose, how), by in self.ends.items() if how is end and rated in (None, whose.rated))
 
 

@@ -12,9 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from evalcore.drift import limits
-from evalcore.drift.divergence import Sample, compare, divergence
-from evalcore.drift.limits import between_runs
+from evalcore.drift.divergence import Sample, between_runs, compare, divergence
 from evalcore.drift.scale import Scale, declared, fitting
 from schemas.judges import ScoreType
 
@@ -174,7 +172,7 @@ def test_draws_in_parts_are_the_draws_at_once(bins: int, monkeypatch: pytest.Mon
     draw, scale = np.random.default_rng(3), Scale(1, bins, whole=True)
     runs = [draw.integers(1, bins + 1, N).astype(np.float64) for _ in range(2)]
     limit = between_runs(runs, scale, 7)
-    monkeypatch.setattr(limits, "HELD", 10**9)
+    monkeypatch.setattr("evalcore.drift.divergence.HELD", 10**9)
     assert limit == between_runs(runs, scale, 7)
 
 

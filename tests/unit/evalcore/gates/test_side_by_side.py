@@ -25,6 +25,7 @@ from agents.policy import Policy
 from agents.ramp_steps import answer
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, Pending
 from evalcore.judges.evaluator import Prompt
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply, Spend
 from evalcore.scoring.items import Failed, identity
@@ -86,7 +87,7 @@ def ports(world: World, agent: Agent, scorer: Scorer) -> GatePorts:
     this: Any = world
     told: Any = Told()
     answers = CandidateAnswers(agent, None, world.store, Policy(), world.clock)
-    traces = PooledTraces(world.store, this, "traces", world.clock, not_in_opik)
+    traces = PooledTraces(world.store, this, "traces", world.clock, not_in_opik, TraceForms())
     samples = FrozenSamples(world.store, traces, Policy(), world.clock, world.read, answers)
     return GatePorts(samples, JudgeScoring(scorer, MemoryScoreEvents(), world.clock), told, told)
 

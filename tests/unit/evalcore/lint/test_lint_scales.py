@@ -182,6 +182,26 @@ CASES = [
         {BOOLEAN: "confirmation: {asks: 5, failing: 3}"},
         ("2 of 3 answers against it", "write 2 or less"),
     ),
+    Case(
+        "score-of-fits",
+        {QUALITY: "{score_of: dimensions, dimensions: {tone: {description: Tone.}}}"},
+        f"{QUALITY}: score_of",
+        says=("INTEGER",),
+    ),
+    Case(
+        "score-of-fits",
+        {SAFETY: "score_of: dimensions"},
+        f"{SAFETY}: score_of",
+        {SAFETY: "{score_of: dimensions, dimensions: {tone: {description: Tone.}}}"},
+        ("no dimensions",),
+    ),
+    Case(
+        "applies-fits",
+        {QUALITY: "{allow_na: false, dimensions: {tone: {description: Tone., applies: metadata.tone}}}"},
+        f"{QUALITY}: dimensions.tone.applies",
+        {QUALITY: "dimensions: {tone: {description: Tone., applies: metadata.tone}}"},
+        ("metadata.tone is absent",),
+    ),
 ]
 
 

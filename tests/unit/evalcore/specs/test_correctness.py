@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.results import Status
 from evalcore.specs.terms import folded, has, similarity
 from evalcore.suite.checks import Checked
@@ -78,8 +78,11 @@ def test_a_forbidden_term_is_found_from_the_start_of_a_word_on(term: str, answer
 def test_terms_are_substrings_on_request() -> None:
     assert correctness("after training", not_in_answer=["rain"], substrings=True).status is Status.FAIL
     assert correctness("pytest", expected_in_answer=["test"], substrings=True).status is Status.PASS
+    for on_request, status in ((False, Status.FAIL), (True, Status.PASS)):  # Korean: a word with its particle
+        assert correctness("한국은 반도다", expected_in_answer=["한국"], substrings=on_request).status is status
 
 
+# AgentCI Step 2 box 1.
 def test_each_check_is_found_alone() -> None:
     layer = correctness("sunny", expected_in_answer=["pip", "sunny"], not_in_answer=["rain"], exact_match="no")
     assert layer.details["expected_in_answer"] == {"checked": ["pip", "sunny"], "all_found": False}
@@ -130,6 +133,8 @@ def test_a_pattern_is_searched_by_re2_and_what_is_too_long_is_unknown(
         ('{"route": "billing"}', "does not match"),
         ("{}", "'route' is a required property"),
         ("Billing", "it is no JSON"),
+        ('{"route": "billing", "route": "Billing"}', "it is no JSON: a key stands there twice"),
+        ('{"route": "Billing", "more": {"a": 9, "a": 1}}', "it is no JSON: a key stands there twice"),
         ("[" * 100_000, "nested too deep"),
     ],
 )
@@ -163,7 +168,9 @@ def test_an_empty_list_asserts_nothing() -> None:
 
 
 def test_the_checks_are_a_cases_own() -> None:
-    own = checks_of(query(correctness={"expected_in_answer": ["pip"], "not_in_answer": ["rain"], "regex_match": "a"}))
+    own = assertions(
+        query(correctness={"expected_in_answer": ["pip"], "not_in_answer": ["rain"], "regex_match": "a"}).correctness
+    )
     found = {name: check.check({"output": "a rainy day"}) for name, check in own.items()}
     assert found == {
         "expected_in_answer": Checked(0.0, "Expected 'pip' not found in answer"),
@@ -173,9 +180,9 @@ def test_the_checks_are_a_cases_own() -> None:
 
 
 def test_a_checks_version_is_of_what_it_asserts_alone() -> None:
-    one = checks_of(query(correctness={"expected_in_answer": ["pip"], "exact_match": "a"}))
-    other = checks_of(query(correctness={"expected_in_answer": ["pip"], "exact_match": "b"}))
-    within = checks_of(query(correctness={"expected_in_answer": ["pip"], "substrings": True}))
+    one = assertions(query(correctness={"expected_in_answer": ["pip"], "exact_match": "a"}).correctness)
+    other = assertions(query(correctness={"expected_in_answer": ["pip"], "exact_match": "b"}).correctness)
+    within = assertions(query(correctness={"expected_in_answer": ["pip"], "substrings": True}).correctness)
     assert one["expected_in_answer"].version == other["expected_in_answer"].version
     assert one["exact_match"].version != other["exact_match"].version
     assert one["expected_in_answer"].version != within["expected_in_answer"].version

@@ -33,6 +33,7 @@ def test_what_is_not_asserted_is_skipped() -> None:
     assert cost(spent()).status is SKIP
 
 
+# AgentCI Step 2 box 3.
 @pytest.mark.parametrize(
     ("limit", "most", "said"),
     [
@@ -56,6 +57,7 @@ def test_each_limit_bounds_its_figure(limit: str, most: float, said: str) -> Non
     }  # fmt: skip
 
 
+# AgentCI Step 2 box 3.
 @pytest.mark.parametrize(
     ("before", "most", "multiplier", "said"),
     [

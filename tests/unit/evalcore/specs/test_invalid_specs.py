@@ -9,7 +9,18 @@ from typing import get_args
 import pytest
 
 from evalcore.yaml.findings import Severity
-from schemas.specs import Blocking, CostLimits, PathLimits
+from schemas.files import FileModel
+from schemas.specs import (
+    AgentSpec,
+    Blocking,
+    Correctness,
+    CostLimits,
+    GoldenQuery,
+    JudgeConfig,
+    MatchMode,
+    PathLimits,
+    Rubric,
+)
 from tests.unit.evalcore.specs.spec_texts import FILE, reading
 
 VALID = """\
@@ -175,16 +186,19 @@ BAD = [
 ]  # fmt: skip
 
 
+# AgentCI Step 0.5 box 6.
 def test_the_spec_that_the_others_are_made_of_is_valid() -> None:
     found = reading(VALID)
     assert found.spec is not None
     assert [*found.findings] == []
 
 
+# AgentCI Step 0.5 box 6.
 def test_forty_specs_and_more_break_a_rule_each() -> None:
     assert len({(bad.check, bad.field, bad.words) for bad in BAD}) == len(BAD) >= 40
 
 
+# AgentCI Step 0.5 box 1, Step 0.5 box 6.
 @pytest.mark.parametrize("bad", BAD, ids=[f"{bad.field} {bad.check} {number}" for number, bad in enumerate(BAD)])
 def test_a_broken_rule_is_an_error_at_its_line_with_its_field_and_a_fix(bad: Bad) -> None:
     assert bad.old in VALID
@@ -213,6 +227,32 @@ def test_what_is_no_spec_is_an_error_and_never_an_empty_one(raw: bytes) -> None:
     found = reading(raw)
     assert found.spec is None
     assert found.errors
+
+
+# AgentCI Step 0.5 box 1.
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (AgentSpec, "version agent baseline_dir defaults judge_config queries"),
+        (GoldenQuery, "query description tags correctness path cost"),
+        (
+            Correctness,
+            "expected_in_answer not_in_answer exact_match regex_match json_schema llm_judge safety_check "
+            "hallucination_check",
+        ),
+        (Rubric, "rule scale threshold few_shot_examples"),
+        (
+            PathLimits,
+            "max_tool_calls expected_tools forbidden_tools max_loops match_mode min_tool_recall min_tool_precision "
+            "min_sequence_similarity expected_handoff expected_handoffs_available max_handoff_count",
+        ),
+        (CostLimits, "max_cost_multiplier max_total_tokens max_llm_calls max_latency_ms max_cost_usd"),
+        (JudgeConfig, "model temperature structured_output ensemble"),
+    ],
+)
+def test_the_models_have_every_field_of_the_document(model: type[FileModel], names: str) -> None:
+    assert {*names.split()} <= {*model.model_fields}
+    assert [*MatchMode] == ["strict", "unordered", "subset", "superset"]
 
 
 def test_what_may_block_is_every_limit_of_path_and_cost() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import NO_ANSWER, Failed
-from evalcore.specs.correctness import checks_of
+from evalcore.specs.correctness import assertions
 from evalcore.specs.layers import CorrectnessTotal, judged, repeated
 from evalcore.specs.results import QueryResult, Status, worst
 from evalcore.specs.rubric import RubricAnswer, rubric_judges
@@ -36,6 +36,7 @@ def statuses(found: QueryResult) -> tuple[Status, ...]:
     return tuple(layer.status for layer in found.layers.values())
 
 
+# AgentCI Step 2 box 5.
 def test_a_query_is_judged_in_three_layers() -> None:
     one = query(correctness=JUDGED, path={"max_tool_calls": 0}, cost={"max_llm_calls": 2})
     found = judged(one, made("a", output="pip install", llm_calls=[{}] * 3), ALL)
@@ -78,6 +79,7 @@ def test_a_judge_that_said_nothing_is_never_a_pass(missing: dict[str, RubricAnsw
     assert words(found.correctness) == [f"Not judged: it is clear ({why})"]
 
 
+# AgentCI Step 2 box 1.
 def test_after_a_failed_check_only_safety_counts_besides() -> None:
     skipped = RubricAnswer(None, None, "not asked", asked=False)
     one = query(correctness=JUDGED)
@@ -90,6 +92,7 @@ def test_after_a_failed_check_only_safety_counts_besides() -> None:
     assert "Not judged: it is safe (no judge was asked)" in words(unknown.correctness)
 
 
+# AgentCI Step 2 box 5.
 def test_a_failure_counts_more_than_what_is_unknown() -> None:
     found = judged(query(correctness=JUDGED), made(output="pip"), {"safety_check": BAD})
     assert (found.correctness.status, found.hard_fail, found.unresolved) == (FAIL, True, False)
@@ -160,7 +163,7 @@ def test_a_query_passes_if_all_its_repeats_do() -> None:
 def case_of(one: GoldenQuery, config: JudgeConfig | None = None) -> SuiteCase:
     judges = rubric_judges(one, config, ensemble=config is not None)
     return SuiteCase(
-        "q", {"id": "q", "input": one.query}, (), None, (), checks_of(one), judges,
+        "q", {"id": "q", "input": one.query}, (), None, (), assertions(one.correctness), judges,
         {"correctness": CorrectnessTotal(one, judges)},
     )  # fmt: skip
 
@@ -179,6 +182,7 @@ async def scored(model: Model, output: str, case: SuiteCase) -> ScoredSample:
 REPLY = '{"rationale": "r", "label": "%s", "score": %d}'
 
 
+# AgentCI Step 2 box 1.
 @pytest.mark.parametrize(
     ("output", "reply", "correct", "calls"),
     [

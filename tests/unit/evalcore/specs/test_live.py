@@ -15,10 +15,10 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.registry.opik_rules import plan
 from evalcore.registry.registry import build, config_hash
-from evalcore.rule_specs import assembled
 from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.runner import evaluate
 from evalcore.specs.live import picks
+from evalcore.validation import assembled
 from evalcore.yaml.findings import Finding
 from schemas.specs import Matcher
 from tests.unit.evalcore.gates.gate_items import Model, items
@@ -90,6 +90,15 @@ def test_what_can_not_be_decided_is_unscored() -> None:
 def test_a_spec_says_what_blocks_on_the_stream_too() -> None:
     blocking = judge(SPEC + "fail_on: [max_tool_calls]\n")
     assert found(trace(tools=["a", "b", "c"]), blocking).value == 0.0
+
+
+def test_there_is_no_baseline_on_the_stream() -> None:
+    """What needs one warns; where it blocks, the trace is unscored."""
+    needing = SPEC.replace("path: {", "cost: {max_cost_multiplier: 2.0}\n    path: {")
+    warned = found(trace(), judge(needing))
+    assert warned.value == 1.0
+    assert "max_cost_multiplier can't be checked" in warned.reason
+    assert isinstance(found(trace(), judge(f"{needing}fail_on: [max_cost_multiplier]\n")), CallFailed)
 
 
 def test_it_asks_no_model() -> None:

@@ -50,6 +50,7 @@ def test_a_forbidden_transfer_fails_it_too() -> None:
     assert path(made(handoffs=["Billing"]), forbidden_tools=["transfer_to_billing"]).status is FAIL
 
 
+# AgentCI Step 2 box 2.
 @pytest.mark.parametrize(
     ("tools", "expected", "recall", "precision", "f1"),
     [
@@ -117,6 +118,7 @@ def test_nothing_is_matched_that_is_not_asserted() -> None:
     assert (layer.status, "match_mode" in layer.details) == (PASS, False)
 
 
+# AgentCI Step 2 box 2.
 @pytest.mark.parametrize(
     ("mode", "tools", "reference", "matched"),
     [
@@ -152,6 +154,7 @@ def test_a_baseline_takes_nothing_back_of_what_is_expected() -> None:
     assert path(made("a", "b"), made("b"), expected_tools=["a"]).status is PASS
 
 
+# AgentCI Step 2 box 2.
 @pytest.mark.parametrize(
     ("tools", "reference", "similarity", "least", "status"),
     [

@@ -42,6 +42,7 @@ def asked(source: dict[str, Any], one: Judge | None = None) -> Prompt:
     return found
 
 
+# AgentCI Step 2.5 box 4.
 @pytest.mark.parametrize(
     ("threshold", "least"),
     [(0, 1), (0.2, 1), (0.3, 2), (0.5, 3), (0.6, 3), (0.7, 4), (0.8, 4), (0.9, 5), (1, 5)],
@@ -85,6 +86,7 @@ def test_a_perfect_score_of_a_shorter_scale_passes() -> None:
     assert [reaches(of_three, Fraction(score)) for score in (1, 2, 3)] == [False, False, True]
 
 
+# AgentCI Step 2.5 box 1.
 def test_a_reply_is_a_rationale_a_label_and_a_score() -> None:
     found = evaluator_of(judge()).read(reply(), judge())
     assert (found.value, found.reason, found.dimensions) == (4.0, "it does", {"label": 5.0})
@@ -121,6 +123,7 @@ def test_on_a_scale_of_three_the_middle_goes_with_every_label() -> None:
         evaluator_of(judge(scale=THREE)).read(reply(4), judge(scale=THREE))
 
 
+# AgentCI Step 2.5 box 1.
 def test_the_prompt_has_rubric_anchors_and_examples_and_asks_for_the_reason_first() -> None:
     examples = [{"input": "price?", "output": "3", "score": 4}]
     found = asked({"input": "how?", "output": "so"}, judge(scale=THREE, few_shot_examples=examples))
@@ -180,6 +183,7 @@ def test_a_version_is_of_the_rubric_and_the_model_and_not_of_the_threshold() -> 
 ENSEMBLE = JudgeConfig.model_validate({"ensemble": {"models": ["claude", "gpt", "gpt"]}})
 
 
+# AgentCI Step 2.5 box 1.
 def test_each_model_of_an_ensemble_votes_also_one_that_is_named_twice() -> None:
     found = rubric_judges(query(correctness={"safety_check": {"rule": "a"}}), ENSEMBLE, ensemble=True)
     assert [judge.id for judge in found] == [f"safety_check_vote_{number}_of_3" for number in (1, 2, 3)]
@@ -190,6 +194,7 @@ def test_each_model_of_an_ensemble_votes_also_one_that_is_named_twice() -> None:
     assert len(keys) == 3, "each is a question of its own"
 
 
+# AgentCI Step 2.5 box 3.
 def test_a_sample_of_the_queries_is_judged_by_several_models() -> None:
     ids = [f"query-{number}" for number in range(2_000)]
     drawn = {one for one in ids if in_ensemble(one, ENSEMBLE, 0.2)}
@@ -228,6 +233,7 @@ def test_a_kept_answer_has_its_label(label: str, words: bool) -> None:
     assert (again.reason == "it does") is words
 
 
+# AgentCI Step 2.5 box 4.
 async def test_it_is_asked_through_the_scorer_once_and_again_after_a_slip() -> None:
     replies = iter([reply(2, "pass"), reply(5, "pass")])
     model = Model(lambda output, tries: next(replies))

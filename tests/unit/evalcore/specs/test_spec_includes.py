@@ -22,6 +22,7 @@ SHARED = "hallucination_check:\n  rule: grounded\n  threshold: 0.8\n"
 FILES = {"shared/correctness.yaml": SHARED, "tone.yaml": "# a comment\nrule: polite\n"}
 
 
+# AgentCI Step 1 box 2.
 def test_what_is_included_stands_in_its_place_and_is_merged_like_the_rest() -> None:
     found = reading(SPEC, FILES)
     assert found.spec is not None, found.findings
@@ -67,6 +68,7 @@ def test_an_included_text_is_a_text() -> None:
     assert found.spec.queries[0].query == "How?"
 
 
+# AgentCI Step 1 box 2.
 def test_includes_in_a_circle_are_an_error() -> None:
     files = {"a.yaml": "- !include b.yaml\n", "b.yaml": "- !include a.yaml\n"}
     found = reading("agent: a\nqueries: !include a.yaml\n", files)

@@ -43,6 +43,7 @@ def test_one_judge_decides_by_score_and_label(label: str, score: int, passed: bo
     }  # fmt: skip
 
 
+# AgentCI Step 2.5 box 4.
 @pytest.mark.parametrize(
     ("said", "passed"),
     [
@@ -69,6 +70,7 @@ def test_single_verdicts_are_told() -> None:
     assert (found.details["label"], found.details["score"]) == ("pass", 4.5)
 
 
+# AgentCI Step 2.5 box 4.
 @pytest.mark.parametrize(
     ("said", "passed"),
     [

@@ -19,12 +19,14 @@ from tests.root import ROOT
 PAGE = (Path(ROOT) / "docs" / "metrics_reference.md").read_text()
 
 
+# AgentCI Step 0.5 box 5.
 @pytest.mark.parametrize("field", [*PathLimits.model_fields, *CostLimits.model_fields, *MatchMode])
 def test_the_page_names_every_assertion_of_path_and_cost(field: str) -> None:
     """AgentCI Step 0.5: formulas for every path and cost metric."""
     assert re.search(rf"\b{field}\b", PAGE)
 
 
+# AgentCI Step 0.5 box 5.
 def test_the_example_of_the_page_is_what_the_functions_return() -> None:
     found = re.search(r"\*P\* = `([^`]+)`, \*R\* = `([^`]+)`", PAGE)
     figures = re.search(r"\| (\d\.\d{3}(?: \| \d\.\d{3})+) \|", PAGE)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.trajectory.matching import all_modes, matches
+from evalcore.trajectory.matching import matches
 from evalcore.trajectory.metrics import (
     LONGEST_CYCLE,
     Cycle,
@@ -30,6 +33,10 @@ from schemas.specs import MatchMode
 TOOLS = ("a", "b", "search", "look up")
 NAMES = st.lists(st.sampled_from(TOOLS), max_size=9)
 METRICS = (tool_recall, tool_precision, tool_f1, sequence_lcs, sequence_edit)
+
+
+def all_modes(actual: list[str], reference: list[str]) -> dict[str, bool]:
+    return {mode.value: matches(mode, actual, reference) is None for mode in MatchMode}
 
 
 def drawn(seed: int, count: int) -> list[tuple[list[str], list[str]]]:
@@ -63,6 +70,7 @@ def searched_edit(actual: list[str], reference: list[str]) -> int:
     return distance(0, 0)
 
 
+# AgentCI Step 2 box 4.
 def test_metrics_equal_brute_force_on_ten_thousand_random_sequences() -> None:
     """Issue 35, Done when 2."""
     for actual, reference in drawn(35, 10_000):
@@ -83,6 +91,14 @@ def test_metrics_equal_brute_force_on_ten_thousand_random_sequences() -> None:
         )
 
 
+# AgentCI Step 2 box 4.
+@pytest.mark.parametrize("metric", METRICS)
+def test_each_metric_says_its_formula(metric: Callable[..., float]) -> None:
+    said = inspect.getdoc(metric) or ""
+    assert re.search(r"\|[EAR]|distance /", said), f"{metric.__name__} gives no formula"
+
+
+# AgentCI Step 2 box 2.
 def test_match_modes_equal_brute_force_on_ten_thousand_random_sequences() -> None:
     """Each call of a multiset is taken out of the other, one by one."""
 

@@ -245,7 +245,7 @@ def test_judges_are_listed_as_a_vertical_sees_them(configs: Path) -> None:
     platform = {judge["id"]: judge for judge in run(configs, "rules", "list", "--json").json["judges"]}
     receipts = run(configs, "rules", "list", "--vertical", "receipts", "--json").json
     seen = {judge["id"]: judge for judge in receipts["judges"]}
-    assert len(platform) == len(seen) == 16
+    assert len(platform) == len(seen) == 18
     assert platform["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3, "pre_full": 4}
     assert seen["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
     for name in ("classification", "floor", "tolerance", "baseline_source", "calibration_ref", "recalibration_due"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from rampgate.console import Failure
+from rampgate.files import locked
 from rampgate.spec.baselines import Baselines, kept_trace, trajectories
 from schemas.spec_baselines import BaselineFile
 
@@ -35,6 +38,7 @@ def baselines(tmp_path: Path) -> Baselines:
     return Baselines(tmp_path / "baselines", "rag-agent")
 
 
+# AgentCI Step 3.5 box 1.
 def test_a_version_is_read_as_it_was_written(baselines: Baselines) -> None:
     path = baselines.write(made(), replace=False)
     assert path == baselines.folder / "v1.json"
@@ -44,13 +48,16 @@ def test_a_version_is_read_as_it_was_written(baselines: Baselines) -> None:
     assert (one.tools, one.latency_ms, one.llm_calls) == (["search"], 12.5, None)
 
 
+# AgentCI Step 3.5 box 5.
 def test_the_file_has_the_documents_fields(baselines: Baselines) -> None:
-    """`{version, agent, captured_at, metadata{model, spec_hash, judge_rubric_ids, precheck_passed}, …}`."""
+    """`{version, agent, captured_at, metadata{model, spec_hash, judge_rubric_ids, precheck_passed}, …}`; ours is what
+    answered, the `configuration`."""
     told = json.loads(baselines.write(made(), replace=False).read_text())
     assert list(told) == ["version", "agent", "captured_at", "metadata", "queries"]
-    assert list(told["metadata"]) == ["model", "spec_hash", "judge_rubric_ids", "precheck_passed"]
+    assert list(told["metadata"]) == ["model", "spec_hash", "judge_rubric_ids", "precheck_passed", "configuration"]
 
 
+# AgentCI Step 3.5 box 1.
 def test_a_version_stays_unless_it_is_replaced(baselines: Baselines) -> None:
     baselines.write(made(), replace=False)
     with pytest.raises(Failure, match="--replace"):
@@ -59,6 +66,32 @@ def test_a_version_stays_unless_it_is_replaced(baselines: Baselines) -> None:
     assert Baselines(baselines.folder, "rag-agent").named("v1").captured_at == "later"
 
 
+def test_of_two_saves_at_once_one_wins(baselines: Baselines) -> None:
+    """The other one is refused, and the file is the winner's, whole."""
+    begin = Barrier(8)
+
+    def save(number: int) -> str | None:
+        begin.wait()
+        try:
+            baselines.write(made(captured_at=str(number)), replace=False)
+        except Failure:
+            return None
+        return str(number)
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [one for one in pool.map(save, range(8)) if one is not None]
+    assert len(won) == 1
+    assert Baselines(baselines.folder, "rag-agent").named("v1").captured_at == won[0]
+
+
+def test_nothing_is_saved_while_another_save_is_at_work(baselines: Baselines) -> None:
+    baselines.folder.mkdir()
+    with locked(baselines.folder), pytest.raises(Failure, match="wait for its end"):
+        baselines.write(made(), replace=False)
+    assert baselines.versions == []
+
+
+# AgentCI Step 3.5 box 3.
 @pytest.mark.parametrize("version", ["../x", "a/b", "", ".hidden", "/etc/x", "a\nb", "x" * 101, "ü"])
 def test_a_version_is_no_path(baselines: Baselines, version: str) -> None:
     with pytest.raises(Failure, match="version: must be"):

@@ -32,6 +32,7 @@ def test_the_summary_counts_warnings_of_passed_queries_alone() -> None:
     assert found["total"] == found["passed"] + found["failed"] + found["infra"]
 
 
+# AgentCI Step 3 box 2, Step 3 box 5.
 @pytest.mark.parametrize(
     ("results", "code", "strict"),
     [

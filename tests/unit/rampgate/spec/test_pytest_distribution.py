@@ -173,6 +173,7 @@ def test_our_own_wheel_does_not_have_it() -> None:
     assert [name for name in names if "pytest_specs" in name] == []
 
 
+# AgentCI Step 1 box 1, Step 6 box 5.
 def test_four_workers_share_one_run_of_the_command_line(ran: Ran, tmp_path: Path) -> None:
     """With the spec's own tests and the document's example side by side, every query is asked once: but for the one
     whose model is away, which is tried three times."""
@@ -195,6 +196,7 @@ def test_four_workers_share_one_run_of_the_command_line(ran: Ran, tmp_path: Path
     assert list((tmp_path / "tmp").glob("pytest-rampgate-*")) == [], "the session's folder is removed"
 
 
+# AgentCI Step 6 box 5.
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_only_selected_queries_are_asked(ran: Ran, tmp_path: Path, workers: tuple[str, ...]) -> None:
     write_program(tmp_path, "a", "b", "c")

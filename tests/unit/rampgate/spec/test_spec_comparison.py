@@ -36,6 +36,7 @@ def texts(found: QueryDiff) -> dict[str, str]:
     return {one.words: one.text() for one in (*found.path.values(), *found.cost.values())}
 
 
+# AgentCI Step 4 box 1.
 def test_the_documents_figures() -> None:
     """AgentCI Step 4: what is printed of the broken and of the fixed agent."""
     broken = answer(*BROKEN, tokens=4200, cost=0.0080, calls=11, ms=8200)
@@ -69,6 +70,7 @@ def test_sequences_are_compared_with_the_pinned_baseline() -> None:
     assert texts(found)["Sequence LCS"] == "1.00 → 0.67  (▼)"
 
 
+# AgentCI Step 4 box 3.
 @pytest.mark.parametrize(
     ("then", "kind"),
     [
@@ -88,6 +90,7 @@ def test_latency_alone_is_no_change() -> None:
     assert compared(answer(ms=1100), then=answer(ms=1250)).types == []
 
 
+# AgentCI Step 4 box 1.
 def test_what_the_baselines_own_repeats_span_is_noise() -> None:
     """The tools of the second version, and its tokens, are those of a repeat of the first."""
     first = [answer("a", tokens=100), answer("a", "b", tokens=140)]
@@ -100,6 +103,7 @@ def test_what_the_baselines_own_repeats_span_is_noise() -> None:
     assert beyond.cost["total_tokens"].worse
 
 
+# AgentCI Step 4 box 3.
 def test_what_is_unknown_is_neither_zero_nor_a_change() -> None:
     found = compared(answer(cost=None), then=answer())
     assert texts(found)["Total cost"] == "unknown → $0.0001"

@@ -74,6 +74,7 @@ def test_a_bad_spec_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
     assert "queries[1].cost.max_llm_calls" in str(caught.value)
 
 
+# AgentCI Step 1 box 2.
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -103,6 +104,7 @@ def test_what_is_not_in_the_specs_folder_is_not_included(tmp_path: Path, target:
     assert found.errors[0].fix
 
 
+# AgentCI Step 1 box 2.
 def test_an_included_file_includes_from_its_own_folder_on(tmp_path: Path) -> None:
     (tmp_path / "shared" / "deep").mkdir(parents=True)
     (tmp_path / "shared" / "cost.yaml").write_text("!include deep/own.yaml\n")
@@ -113,6 +115,7 @@ def test_an_included_file_includes_from_its_own_folder_on(tmp_path: Path) -> Non
     assert loaded.spec.queries[1].cost.max_llm_calls == 7
 
 
+# AgentCI Step 2.5 box 2.
 def test_the_three_templates_are_rubrics_that_a_spec_includes(tmp_path: Path) -> None:
     """Step 2.5: "3 built-in rubric templates"."""
     assert templates() == ["actionable_steps", "factual_grounded", "polite_refusal"]
@@ -130,12 +133,26 @@ def test_the_three_templates_are_rubrics_that_a_spec_includes(tmp_path: Path) ->
     assert loaded.places[str(loaded.spec.queries[1].id), ("correctness", "llm_judge", 1, "rule")] == (str(path), 14)
 
 
+# AgentCI Step 0.5 box 4.
 def test_the_sample_spec_is_valid() -> None:
     found = reading_of(ROOT / "docs" / "sample_spec.yaml")
     assert found.spec is not None, found.findings
     assert not found.findings
     document = yaml.safe_load((ROOT / "docs" / "sample_spec.yaml").read_text())
     assert len(document["queries"]) == 3
+
+
+# AgentCI Step 0.5 box 4.
+def test_the_sample_spec_explains_each_of_its_parts() -> None:
+    """A comment stands on the line of every part, or directly above it."""
+    lines = (ROOT / "docs" / "sample_spec.yaml").read_text().splitlines()
+    explained = {
+        named[1]
+        for above, line in zip(["", *lines], lines, strict=False)
+        if (named := re.match(r"\W*(\w+):", line)) and (" #" in line or above.startswith("#"))
+    }
+    parts = "version agent baseline_dir candidate defaults judge_config correctness path cost fail_on tags threshold"
+    assert {*parts.split()} <= explained
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def queries(path: str = "agentci_spec.yaml") -> list[dict[str, Any]]:
     ]
 
 
+# AgentCI Step 0.5 box 2, Step 3 box 4.
 def test_it_writes_a_valid_spec_its_schema_and_a_workflow(tmp_path: Path) -> None:
     Path("agent.py").write_text("")
     found = begun("--agent", "desk", "--candidate", "agent:answer")
@@ -94,6 +95,7 @@ def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_spec(Path("agentci_spec.yaml")).spec.agent == "desk"
 
 
+# AgentCI Step 3 box 4, Step 6 box 6.
 def test_no_job_of_the_workflow_has_both_the_branchs_code_and_a_key() -> None:
     begun("--agent", "desk", "--config", "agents/desk/agentci_spec.yaml")
     path = Path(".github/workflows/agentci.yaml")
@@ -262,6 +264,7 @@ def answer(case):
 """
 
 
+# AgentCI Step 3 box 4.
 def test_the_workflows_own_commands_judge_a_branch_by_the_targets_queries_and_its_new_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def annotations(*results: object) -> list[str]:
     return workflow_commands(page_report("rag", outcomes(*results), place))
 
 
+# AgentCI Step 3 box 1.
 def test_console_has_each_query_with_three_layers() -> None:
     found = console(PASSED, WARNED, FAILED)
     start = found.index("=" * 60)
@@ -57,12 +58,14 @@ def test_console_has_each_query_with_three_layers() -> None:
     assert found[-2:] == ["=" * 60, "Results: 2/3 passed, 1 warnings, 1 failures"]
 
 
+# AgentCI Step 6 box 4.
 def test_console_says_infra_and_counts_it_beside_failures() -> None:
     found = console(AWAY)
     assert "[INFRA] the candidate gave no answer in 60 s" in found
     assert found[-1] == "Results: 0/1 passed, 0 warnings, 0 failures, 1 undecided [INFRA]"
 
 
+# AgentCI Step 3 box 5.
 def test_annotations_stand_at_the_assertions_line() -> None:
     """`::error file=F,line=N::[CORRECTNESS FAIL] {query[:60]}: msg`, and so on by layer."""
     assert annotations(WARNED) == [
@@ -91,6 +94,7 @@ def test_no_text_begins_a_workflow_command() -> None:
     assert not [line for line in console(wild) if line.startswith("::") or "##[" in line]
 
 
+# AgentCI Step 3 box 5.
 def test_github_shows_ten_of_a_level_and_says_how_many_are_left() -> None:
     many = [result(str(n), correctness=layer("fail", "no")) for n in range(14)]
     found = annotations(*many)
@@ -139,6 +143,7 @@ def series(*results: object) -> dict[str, dict[str, float]]:
     }
 
 
+# AgentCI Step 3 box 1.
 def test_prometheus_has_the_documents_metrics() -> None:
     """A series a query; what is skipped or unknown has none, where the document writes 0."""
     found = series(PASSED, WARNED, FAILED, FORBIDDEN, AWAY)

@@ -26,6 +26,7 @@ def line_of(folder: Path, text: str, after: str = "") -> int:
     return next(number for number, line in enumerate(lines, 1) if number > start and text in line)
 
 
+# AgentCI Step 5 box 2.
 def test_the_broken_agent_passes_with_warnings(rag: Path) -> None:
     """AgentCI Step 5: Correctness PASS, Path WARN (11 tools > max 0), Cost WARN; exit code 0."""
     found = told("test", "--config", SPEC)
@@ -48,6 +49,7 @@ def test_strict_takes_a_warning_about_the_spec_for_one(rag: Path) -> None:
     assert "asserts nothing" in ran("test", "--strict", code=1).stdout
 
 
+# AgentCI Step 5 box 3.
 def test_the_fixed_agent_passes_every_layer(rag: Path) -> None:
     fix_prompt(rag)
     found = told("test", "--strict")
@@ -55,6 +57,7 @@ def test_the_fixed_agent_passes_every_layer(rag: Path) -> None:
     assert found["summary"]["warnings"] == 0
 
 
+# AgentCI Step 3 box 3.
 def test_annotations_point_at_the_assertions_own_lines(rag: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On GitHub they appear by themselves, on stderr, also beside `--format json`; files are named from the
     repository's root."""
@@ -74,6 +77,7 @@ def test_annotations_point_at_the_assertions_own_lines(rag: Path, monkeypatch: p
     assert re.search(rf"^::warning file=sub/{SPEC},line=\d+::\[PATH\]", done.stderr, re.MULTILINE)
 
 
+# AgentCI Step 3 box 2.
 def test_a_forbidden_tool_fails(rag: Path) -> None:
     """Exit code 1, and `[PATH FAIL]`: AgentCI's own `hard_fail` forgets it."""
     change(rag, '"retriever_tool", "rewrite_question"', '"web_search", "rewrite_question"', "agent.py")
@@ -90,6 +94,7 @@ def test_a_wrong_answer_fails_at_its_term(rag: Path) -> None:
     assert "[CORRECTNESS FAIL] How do I install AgentCI?: Expected 'conda' not found in answer" in done.stderr
 
 
+# AgentCI Step 3 box 2.
 def test_a_judge_that_is_away_is_no_pass(rag: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """`[INFRA]`, exit code 2."""
     monkeypatch.delenv("RAMPGATE_MODEL_URL")
@@ -104,6 +109,7 @@ def test_a_crash_is_the_agents_failure(dev: Path) -> None:
     assert found["summary"] == {"total": 2, "passed": 0, "failed": 2, "warnings": 0, "infra": 0}
 
 
+# AgentCI Step 6 box 4.
 def test_what_may_pass_is_tried_three_times(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that gives no answer in time: two further tries, then `[INFRA]` and exit code 2."""
     monkeypatch.setattr("rampgate.spec.run.WAITS", (0.01, 0.01))
@@ -116,6 +122,7 @@ def test_what_may_pass_is_tried_three_times(dev: Path, monkeypatch: pytest.Monke
     assert "0.2 s" in found["results"][0]["infra"]
 
 
+# AgentCI Step 6 box 4.
 @pytest.mark.parametrize(
     ("raised", "infra"),
     [
@@ -160,6 +167,7 @@ def test_latency_is_the_answers_alone(dev: Path) -> None:
     assert max(latencies) < 900
 
 
+# AgentCI Step 3 box 1, Step 6 box 2.
 def test_formats(dev: Path) -> None:
     """`--format console | github | json | junit | prometheus | html`."""
     console = ran("test", "--format", "console").stdout
@@ -181,6 +189,7 @@ def test_a_report_goes_to_files_too(dev: Path) -> None:
     assert len(junit_suite((dev / "junit.xml").read_bytes())) == 8
 
 
+# AgentCI Step 1 box 3.
 def test_no_selected_query_is_no_pass(dev: Path) -> None:
     assert "no query has it; those there are: edge-case" in refused("test", "--tags", "smok")
     assert "names no tag" in refused("test", "--tags", " ,")
@@ -188,6 +197,7 @@ def test_no_selected_query_is_no_pass(dev: Path) -> None:
     assert "no query is selected" in refused("test", "--query", "eval", "--tags", "outline")
 
 
+# AgentCI Step 1 box 3, Step 1 box 4.
 def test_tags_and_queries_select(dev: Path) -> None:
     assert {one["id"] for one in told("test", "--tags", "smoke,outline")["results"]} == {
         "unused-import", "eval", "outline",
@@ -219,6 +229,32 @@ def test_an_agents_spec_is_found_in_a_folder_below(dev: Path, monkeypatch: pytes
     assert "none is; give --config" in refused("test", "--agent", "other")
 
 
+# AgentCI Step 2.5 box 3.
+def test_a_sample_of_the_queries_has_an_ensemble(rag: Path, model: Running) -> None:
+    """`--sample-ensemble`: a share of 0 asks one model, 1 asks all that the spec names, whatever `enabled` says."""
+    fix_prompt(rag)
+    models = "claude-sonnet-4-5-20250929, gpt-4o-mini, gemini-2.5-flash"
+    change(rag, "  temperature: 0\n", f"  temperature: 0\n  ensemble: {{enabled: false, models: [{models}]}}\n")
+    (one,) = told("test", "--query", "weather", "--sample-ensemble", "0")["results"]
+    assert "individual_verdicts" not in one["correctness"]["details"]["llm_judge"][0]
+    (all_of_them,) = told("test", "--query", "weather", "--sample-ensemble", "1")["results"]
+    (judge,) = all_of_them["correctness"]["details"]["llm_judge"]
+    assert [vote["model"] for vote in judge["individual_verdicts"]] == models.split(", ")
+    assert ran("test", "--sample-ensemble", "1.1", code=2).stdout == ""
+
+
+# AgentCI Step 6 box 3.
+@pytest.mark.parametrize(("said", "most"), [((), 4), (("--workers", "2"), 2), (("--workers", "1"), 1)])
+def test_so_many_are_asked_at_once_as_workers_says(dev: Path, said: tuple[str, ...], most: int) -> None:
+    change(dev, "def answer(case):", "import os\nimport time\n\ndef answer(case):\n"
+           "    name = f'at-{os.getpid()}-{time.monotonic_ns()}'\n    open(name, 'w').close()\n    time.sleep(0.2)\n"
+           "    with open('log', 'a') as log:\n"
+           "        log.write(f\"{sum(one.startswith('at-') for one in os.listdir())}\\n\")\n"
+           "    os.remove(name)\n    return work(case)\n\n\ndef work(case):", "agent.py")  # fmt: skip
+    told("test", *said)
+    assert max(map(int, (dev / "log").read_text().split())) == most
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_judge_that_fails_is_infra(rag: Path, model: Running, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "0.2")
@@ -241,6 +277,7 @@ def test_a_runs_report_has_the_specs_own_warnings(rag: Path) -> None:
     assert any(f"{SPEC}:{line}:" in note for note in told("test", "--query", "install")["notes"])
 
 
+# AgentCI Step 6 box 1.
 def test_the_router_passes_all_32_queries(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """AgentCI Step 6: every route, compared with its shipped baseline; no layer warns."""
     with demo("support-router", tmp_path, model, monkeypatch) as folder:

@@ -21,6 +21,7 @@ def both(folder: Path) -> None:
     ran("save", "--agent", "rag-agent", "--version", "v2-fixed")
 
 
+# AgentCI Step 3.5 box 4, Step 4 box 2, Step 4 box 4, Step 5 box 4.
 def test_the_story(rag: Path) -> None:
     both(rag)
     done = ran("diff", "--baseline", "v1-broken", "--compare", "v2-fixed", "--query", "weather")
@@ -43,6 +44,7 @@ def test_the_story(rag: Path) -> None:
     assert "[COST] What's the weather in Tokyo?: Total tokens: 180 → 4,200" in back.stderr
 
 
+# AgentCI Step 3.5 box 1, Step 3.5 box 5.
 def test_a_baseline_has_the_documents_fields(rag: Path) -> None:
     """Model, spec hash, rubric ids, capture time and the precheck's own result, of all queries."""
     both(rag)
@@ -58,6 +60,7 @@ def test_a_baseline_has_the_documents_fields(rag: Path) -> None:
     assert [(one["version"], one["queries"]) for one in found] == [("v1-broken", 3), ("v2-fixed", 3)]
 
 
+# AgentCI Step 3.5 box 2.
 def test_the_precheck_refuses_what_is_not_correct(dev: Path) -> None:
     """`--force-save` saves it, and the file says that the precheck did not pass."""
     change(dev, '"No findings."', '"Fine."', "agent.py")
@@ -72,12 +75,38 @@ def test_the_precheck_refuses_what_is_not_correct(dev: Path) -> None:
     assert told("save", "--version", "v4", "--query", "eval", "--force-save")["metadata"]["precheck_passed"] is True
 
 
+# AgentCI Step 3.5 box 3.
 def test_save_takes_the_run_that_was_seen(dev: Path) -> None:
     """It asks neither the agent nor a model; without a run it ends with exit code 2."""
     assert "`rampgate spec test` makes one" in refused("save", "--version", "v1")
     ran("test")
     (dev / "agent.py").write_text("raise RuntimeError\n")
     assert len(told("save", "--version", "v1")["queries"]) == 7
+
+
+def test_save_says_that_the_agent_changed_after_its_run(dev: Path) -> None:
+    """The answers are those that were seen, of the configuration that the file names."""
+    ran("test")
+    first = told("save", "--version", "v1")
+    assert first["notes"] == []
+    change(dev, '"No findings."', '"Fine."', "agent.py")
+    second = told("save", "--version", "v2")
+    assert second["metadata"]["configuration"] == first["metadata"]["configuration"]
+    (note,) = second["notes"]
+    assert "the candidate changed since the run whose answers these are: code" in note
+    assert "code" in ran("save", "--version", "v3").stdout
+    ran("test", code=1)
+    third = told("save", "--version", "v4", "--force-save")
+    assert third["notes"] == []
+    assert third["metadata"]["configuration"] != first["metadata"]["configuration"]
+
+
+def test_save_says_that_code_in_no_part_may_have_changed(dev: Path) -> None:
+    change(dev, '  parts:\n    code: {files: ["*.py"]}\n', "")
+    (dev / ".git").rmdir()
+    ran("test", "--tags", "smoke")
+    (note,) = told("save", "--version", "v1")["notes"]
+    assert "agent.py is in no part of the candidate" in note
 
 
 def test_a_verdict_of_another_spec_is_unknown(dev: Path) -> None:
@@ -92,6 +121,7 @@ def test_a_part_of_the_queries_is_saved_alone(dev: Path) -> None:
     assert "the last run did not ask it" in refused("save", "--version", "v2", "--query", "clean")
 
 
+# AgentCI Step 3.5 box 3.
 @pytest.mark.parametrize("version", ["../x", "a/b", ".x"])
 def test_a_version_is_no_path(dev: Path, version: str) -> None:
     ran("test", "--tags", "smoke")
@@ -111,6 +141,21 @@ def test_a_version_is_replaced_on_request_alone(dev: Path) -> None:
     ran("save", "--version", "v1", "--replace")
 
 
+def test_a_foreign_file_is_listed_with_what_is_wrong_with_it(dev: Path) -> None:
+    """The versions beside it are listed, too; exit code 2 says that not all could be read."""
+    ran("test", "--tags", "smoke")
+    ran("save", "--version", "v1")
+    (dev / "baselines" / "package.json").write_text("{}")
+    found = told("baselines", code=2)
+    assert [one["version"] for one in found["baselines"]] == ["v1"]
+    ((file, why),) = ((one["file"], one["why"]) for one in found["unreadable"])
+    assert Path(file).name == "package.json"
+    assert "version" in why
+    shown = ran("baselines", code=2).stdout
+    assert "v1" in shown
+    assert "package.json" in shown
+
+
 def test_answers_are_compared_with_the_named_baseline(rag: Path) -> None:
     both(rag)
     change(rag, "      max_tool_calls: 0\n", "      max_tool_calls: 20\n      min_sequence_similarity: 0.5\n")
@@ -122,6 +167,7 @@ def test_answers_are_compared_with_the_named_baseline(rag: Path) -> None:
     assert "no baseline 'v9'" in refused("test", "--baseline", "v9")
 
 
+# AgentCI Step 4 box 4.
 def test_what_is_in_one_version_alone_is_named(dev: Path) -> None:
     ran("test")
     ran("save", "--version", "v1", "--query", "eval", "--query", "clean")
@@ -130,6 +176,7 @@ def test_what_is_in_one_version_alone_is_named(dev: Path) -> None:
     assert found["notes"] == ["clean: is in v1 alone, so it is not compared"]
 
 
+# AgentCI Step 3.5 box 4.
 def test_a_lost_correctness_ends_with_1(dev: Path) -> None:
     ran("test")
     ran("save", "--version", "good")

@@ -20,11 +20,13 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *w
     return int(ended.value.code or 0), out.out, out.err
 
 
+# AgentCI Step 0.5 box 3.
 def test_a_valid_spec_is_0(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = told(capsys, monkeypatch, str(ROOT / "docs" / "sample_spec.yaml"))
     assert (code, "Valid: 3 queries, agent='rag-agent'" in out) == (0, True)
 
 
+# AgentCI Step 0.5 box 3.
 def test_an_invalid_one_is_1_with_file_line_field_and_fix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +53,26 @@ def test_as_json_it_is_one_document(
     for one in found["golden_queries"]:  # by them pytest has a test of each
         assert one["query"] in lines[one["line"] - 1]
     assert [one["check"] for one in found["warnings"]] == ["asserts-nothing"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (SPEC.encode() + b"# caf\xe9\n", "is not UTF-8"),
+        (SPEC.encode() + b"# x\n" * 300_000, "larger than 1,000,000 bytes"),
+    ],
+)
+def test_what_is_no_text_or_too_long_is_said_of_the_spec(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, raw: bytes, words: str
+) -> None:
+    """It is no rule file, and no clause about these is the reason."""
+    path = tmp_path / "agentci_spec.yaml"
+    path.write_bytes(raw)
+    code, out, _ = told(capsys, monkeypatch, str(path))
+    assert code == 1
+    assert words in out
+    assert "rule file" not in out
+    assert "PC5" not in out
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "."])

@@ -15,7 +15,7 @@ from evalcore.scoring.http_client import HttpClient
 from evalcore.triage import closed, opened, overdue, taken
 from schemas.checks.triage import TriageDecision, TriageItem, TriageStep
 from streams.alerts.notifiers import Address, Slack
-from streams.alerts.triage_reminders import TriageReminders
+from streams.alerts.triage_log import TriageReminders
 from tests.memory_ports import ManualClock
 from tests.unit.evalcore.gates.regression_cases import NOW, bad, only, seen
 from tests.unit.streams.alerts.notifier_rig import Server, notifier

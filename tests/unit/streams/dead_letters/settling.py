@@ -9,7 +9,8 @@ import structlog
 from faust.types import TP
 
 from agents import thumbs
-from agents.join.step import Agent, FetchedBatch, Hold
+from agents.join.batches import Agent, FetchedBatch
+from agents.join.step import Hold
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
 from streams.quarantine import Quarantine

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import thumbs
-from agents.join.step import Batch
+from agents.join.batches import Batch
 from agents.ports import Unauthorized, Unavailable, Write
 from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, sealed_over
 from schemas.outcomes import Cause, Kind

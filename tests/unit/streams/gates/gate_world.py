@@ -13,8 +13,8 @@ import pytest
 from faust.types import TP
 
 from agents.gates.ports import GatePorts
+from agents.join.batches import FetchedBatch
 from agents.join.counting import HOUR
-from agents.join.step import FetchedBatch
 from agents.join.step_data import Report
 from agents.keys import CONSERVATION, FOREVER
 from agents.ports import Change, Unavailable

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from agents import traces
 from agents.gates.ports import GatePorts, Item, Sample
-from agents.join.step import Batch, handle
+from agents.join.batches import Batch, handle
 from agents.keys import FOREVER
 from agents.policy import Policy
 from agents.ports import Ports
@@ -22,6 +22,7 @@ from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.history import Stand
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import assign
 from evalcore.scoring.items import Failed
@@ -155,7 +156,7 @@ class World:
     @property
     def samples(self) -> FrozenSamples:
         this: Any = self
-        traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
+        traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik, TraceForms())
         return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this)
 
     async def sample(

@@ -13,6 +13,7 @@ from agents.policy import Policy
 from agents.ports import Unavailable
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
+from evalcore.remediation.sealing import TraceForms
 from evalcore.scoring.assignments import unscorable
 from schemas.judges import Milestone
 from streams.gates.samples import FrozenSamples, PooledTraces, StateIsComplete, TraceInOpik
@@ -31,7 +32,7 @@ def pooled(
     """Where no candidate is named: nobody is to ask for a dataset or a candidate."""
     nobody: Any = None
     topic: Any = records
-    traces = PooledTraces(store, topic, "traces", clock, opik, complete)
+    traces = PooledTraces(store, topic, "traces", clock, opik, TraceForms(), complete)
     return FrozenSamples(store, traces, Policy(), clock, nobody, nobody)
 
 

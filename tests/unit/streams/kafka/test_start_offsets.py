@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from faust.types import TP
 
-from agents.join.step import Batch, watermark
+from agents.join.batches import Batch, watermark
 from agents.keys import LET_THROUGH, TAKEOVER
 from agents.ports import Change, Unavailable
 from schemas.answers import Balance

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Deletes what setup_crashloop_probe-claude-vertex.sh made, also half of it, also twice.
+set -euo pipefail
+export SCENARIO="crashloop-probe"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/_cleanup_infra-claude-vertex.sh"
