@@ -45,8 +45,8 @@ LARGEST: Final = 1_000_000
 """Bytes of a completed trace's record."""
 LEAST_TEXT: Final = 2_000
 """Bytes of the summary for which there must be room."""
-READ_AT_ONCE: Final = 4
-"""Workflows that are read at a time."""
+READ_AT_ONCE: Final = 2
+"""Workflows that are read at a time, each with up to four requests: the watches share the connections."""
 REMEMBERED: Final = 10_000
 """Traces completed last that are remembered until their turns say so, too."""
 CUT: Final = "… [cut]"

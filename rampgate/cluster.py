@@ -13,19 +13,25 @@ FILE: Final = "file:"
 
 if TYPE_CHECKING:
     from streams.cluster.port import Cluster
+    from streams.cluster.twin import Twin
+
+
+def stand_in(path: Path) -> Twin:
+    """Returns a cluster in memory, with the objects of a YAML file. Raises Failure."""
+    from rampgate.input_files import BadFile, content
+    from streams.cluster.twin import Twin, read_objects
+
+    try:
+        return Twin(read_objects(content(path).decode()))
+    except ValueError as error:
+        raise BadFile(f"{path}: {error}") from error
 
 
 def open_cluster(settings: Settings, namespaces: int = 0) -> Cluster:
     """Returns the client of the cluster, which follows so many namespaces at once, or the stand-in of a file. Raises
     Failure where none is configured."""
     if settings.cluster_url is not None and settings.cluster_url.startswith(FILE):
-        from streams.cluster.twin import Twin, read_objects
-
-        path = Path(settings.cluster_url.removeprefix(FILE))
-        try:
-            return Twin(read_objects(path.read_text()))
-        except (OSError, ValueError) as error:
-            raise Failure(f"cluster_url: {path}: {error}") from error
+        return stand_in(Path(settings.cluster_url.removeprefix(FILE)))
     from streams.cluster.kubernetes import CONNECTIONS, Access, KubernetesCluster
 
     access = Access(

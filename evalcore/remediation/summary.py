@@ -14,7 +14,8 @@ from typing import Any, Final
 from evalcore.remediation.objects import Missing, part
 from evalcore.remediation.phase import Phase, conditions_of
 
-_LONGEST: Final = 256 * 1024
+MOST_BYTES: Final = 256 * 1024
+"""Of a summary, and of all results together."""
 _LONGEST_LINE: Final = 300
 _QUOTE: Final = ">     "
 _NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -50,7 +51,9 @@ def markdown(
     if missing:
         lines += ["", "## Not read", "", *(f"- {code(one.what)}: {one.why}" for one in missing)]
     text = "\n".join(lines).strip()
-    return (text if len(text) <= _LONGEST else text[:_LONGEST] + "\n\nThe summary is cut here.") + "\n"
+    if len(text.encode()) > MOST_BYTES:
+        text = text.encode()[:MOST_BYTES].decode(errors="ignore") + "\n\nThe summary is cut here."
+    return f"{text}\n"
 
 
 def with_own_answer(summary: str, answer: str) -> str:

@@ -22,8 +22,6 @@ JUDGED: Final = STEPS[:3]
 """The steps that judges' dimensions are about."""
 MOST_ATTEMPTS: Final = 20
 """The most results of a step that the operator keeps."""
-MOST_BYTES: Final = 256 * 1024
-"""Of all results together, as JSON."""
 SLACK: Final = timedelta(minutes=1)
 """How far the cluster's clock and the agent's may differ, and a trace may begin after its Proposal."""
 _CUT_TO: Final = (16_384, 4_096, 1_024, 256)
@@ -178,12 +176,12 @@ def _size(value: object) -> int | None:
 
 
 def _fitted(statuses: Mapping[Child, Object]) -> dict[Child, Object | None]:
-    """Returns the statuses as they fit into MOST_BYTES: all as they are, or each cut to its share, by its longest texts
-    first; None for one that has too many texts even so."""
+    """Returns the statuses as they fit into 256 KiB of JSON: all as they are, or each cut to its share, by its longest
+    texts first; None for one that has too many texts even so."""
     sizes = {child: _size(status) or 0 for child, status in statuses.items()}
-    if sum(sizes.values()) <= MOST_BYTES:
+    if sum(sizes.values()) <= summary.MOST_BYTES:
         return dict(statuses)
-    share = MOST_BYTES // len(statuses)
+    share = summary.MOST_BYTES // len(statuses)
     return {
         child: status if sizes[child] <= share else next(_cuts(status, share), None)
         for child, status in statuses.items()

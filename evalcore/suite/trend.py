@@ -30,7 +30,7 @@ class SliceTrend:
         return known[-1] - known[0] if len(known) > 1 and self.means[-1] is not None else None
 
 
-def trend(runs: Sequence[Run], score: str, scale: Scale, seed: int = SEED) -> dict[str | None, SliceTrend]:
+def trend(runs: Sequence[Run], score: str, scale: Scale) -> dict[str | None, SliceTrend]:
     """Returns the trend of all cases, under None, and of each slice. A sample that nobody could score counts at its
     worst, as in a comparison."""
     names: list[str | None] = [None, *sorted({name for run in runs for case in run.values() for name in case.slices})]
@@ -38,7 +38,7 @@ def trend(runs: Sequence[Run], score: str, scale: Scale, seed: int = SEED) -> di
     for name in names:
         each = [_means(run, name, score, scale) for run in runs]
         means = tuple(float(values.mean()) if values.size else None for values, _ in each)
-        found[name] = SliceTrend(tuple(values.size for values, _ in each), means, _interval(*each[-1], seed))
+        found[name] = SliceTrend(tuple(values.size for values, _ in each), means, _interval(*each[-1]))
     return found
 
 
@@ -52,5 +52,5 @@ def _means(run: Run, name: str | None, score: str, scale: Scale) -> tuple[Number
     return np.array([mean for mean, _ in told], dtype=np.float64), [cluster for _, cluster in told]
 
 
-def _interval(values: Numbers, clusters: list[str], seed: int) -> Interval | None:
-    return interval_of(*by_cluster(values, clusters), seed) if clusters else None
+def _interval(values: Numbers, clusters: list[str]) -> Interval | None:
+    return interval_of(*by_cluster(values, clusters), SEED) if clusters else None

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,7 +44,7 @@ async def show(
     source: Annotated[Path | None, Option("--from", metavar="FILE", help="Read YAML objects, not the cluster")] = None,
     record: Annotated[Path | None, Option(metavar="FILE", help="Write what was read as YAML, for --from")] = None,
     ended_at: Annotated[
-        datetime | None, Option(help="When its trace ended, in UTC: a Proposal created later is `replaced`")
+        str | None, Option(metavar="TIME", help="When its trace ended: a Proposal created later is `replaced`")
     ] = None,
 ) -> Document:
     """Show a workflow as judges read it: phase, steps, results, what is missing and why, and the summary.
@@ -54,28 +53,32 @@ async def show(
 
     Example: rampgate remediation show shop/fix-oom --json
     """
-    from datetime import UTC
-
     from evalcore.remediation.objects import Why
     from evalcore.remediation.workflow import standing
+    from rampgate.cluster import open_cluster, stand_in
     from rampgate.files import replace_file
     from rampgate.remediation.cases import said
+    from schemas.settings import parse_moment
     from streams.cluster.port import Unread
     from streams.cluster.reading import read_workflow
     from streams.cluster.twin import written_objects
 
     kinds = context.settings.cluster_kinds
-    cluster, objects = _cluster(context, source)
-    namespace, name = _place(proposal, [one for one in objects if one.get("kind") == kinds.proposal])
+    try:
+        ended = parse_moment(ended_at) if ended_at is not None else None
+    except ValueError as error:
+        raise Failure(f"--ended-at: {error}") from error
+    twin = stand_in(source) if source is not None else None
+    cluster: Cluster = twin or open_cluster(context.settings)
+    places = [place[1:] for place in twin.objects if place[0] == kinds.proposal] if twin is not None else []
+    namespace, name = _place(proposal, places)
     what = f"{kinds.proposal}/{name}"
     try:
         found = await cluster.get(kinds.proposal, namespace, name)
         read: list[Object] = [found] if not isinstance(found, Unread) else []
         of: Object | Unread = found
-        if ended_at is not None and not isinstance(found, Unread):
-            ended = ended_at if ended_at.tzinfo is not None else ended_at.replace(tzinfo=UTC)
-            if standing(found, None, 0, int(ended.timestamp() * 1000)) is Why.REPLACED:
-                of = Unread(Why.REPLACED)
+        if ended is not None and not isinstance(found, Unread) and standing(found, None, 0, ended) is Why.REPLACED:
+            of = Unread(Why.REPLACED)
         workflow = await read_workflow(cluster, kinds, namespace, of, what, read.append)
     finally:
         await cluster.close()
@@ -241,28 +244,12 @@ async def _run_all(settings: Settings, path: Path) -> int:
     return 1 if failed else 0
 
 
-def _cluster(context: Context, source: Path | None) -> tuple[Cluster, Sequence[Object]]:
-    """The cluster, or the file in its place with its objects. Raises Failure."""
-    from rampgate.cluster import open_cluster
-    from rampgate.input_files import BadFile, content
-    from streams.cluster.twin import Twin, read_objects
-
-    if source is None:
-        return open_cluster(context.settings), ()
-    try:
-        objects = read_objects(content(source).decode())
-    except ValueError as error:
-        raise BadFile(f"{source}: {error}") from error
-    return Twin(objects), objects
-
-
-def _place(given: str | None, proposals: Sequence[Object]) -> tuple[str, str]:
+def _place(given: str | None, places: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """The namespace and name that were given, or those of the file's one Proposal. Raises Failure."""
     if given is None:
-        if len(proposals) != 1:
-            raise Failure(f"NAMESPACE/NAME: must be there, unless --from has one Proposal; it has {len(proposals)}")
-        metadata = proposals[0]["metadata"]
-        return metadata["namespace"], metadata["name"]
+        if len(places) != 1:
+            raise Failure(f"NAMESPACE/NAME: must be there, unless --from has one Proposal; it has {len(places)}")
+        return places[0]
     namespace, _, name = given.partition("/")
     if not name or "/" in name:
         raise Failure(f"NAMESPACE/NAME: must be a namespace and a name, as shop/fix-oom, got {given[:80]!r}")

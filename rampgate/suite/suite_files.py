@@ -111,13 +111,18 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     if proposed is not None:
         theirs, candidate = proposed_candidate(path, proposed, lambda at: file_as(SuiteFile, at).candidate)
         dropped = tuple(sorted(set(file.candidate.parts) - set(candidate.parts)))
-        # The proposal's settings could name a cluster of its own.
-        settings = proposed / candidate.folder / "rampgate.toml"
-        same = all(getattr(candidate, name) == getattr(file.candidate, name) for name in ("command", "environment"))
-        evidence = evidence and same and not os.path.lexists(settings)
+        evidence = evidence and _same_command(file.candidate, folder, candidate, proposed)
         file = file.model_copy(update={"candidate": candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     return replace(suite_of(file, path, cases, theirs), dropped=dropped, evidence=evidence)
+
+
+def _same_command(ours: Candidate, home: Path, theirs: Candidate, proposed: Path) -> bool:
+    """Tells whether a proposal starts the same command with the same settings, which could name another cluster."""
+    said = ["command", "environment", "folder"]
+    settings = [at / of.folder / "rampgate.toml" for at, of in ((home, ours), (proposed, theirs))]
+    held = {path.read_bytes() if path.is_file() else b"" for path in settings}
+    return all(getattr(ours, name) == getattr(theirs, name) for name in said) and len(held) == 1
 
 
 def _is_ours(candidate: Candidate) -> bool:

@@ -41,7 +41,8 @@ CHANNELS: Final[dict[str, Channel]] = {
     "traces": Channel(
         "receive",
         "response_id",
-        "Completed turns. `input` and `output` may be left out; they are then read from Opik.",
+        "Completed turns. `input` and `output` may be left out; they are then read from Opik. A turn whose `proposal` "
+        "names a remediation workflow is sent once more, by Rampgate under its seal, when that has ended.",
         ("trace",),
     ),
     "ramp-steps": Channel(

@@ -94,10 +94,10 @@ def batch(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return items
 
 
-def ids(value: dict[str, Any], key: str = "ids") -> list[str]:
-    found = value.get(key)
+def ids(value: dict[str, Any]) -> list[str]:
+    found = value.get("ids")
     if not isinstance(found, list) or not 1 <= len(found) <= MAX_BATCH:
-        raise invalid(f"{key} size must be between 1 and {MAX_BATCH}")
+        raise invalid(f"ids size must be between 1 and {MAX_BATCH}")
     return [str(item).lower() for item in found]
 
 
@@ -105,13 +105,13 @@ def path_id(request: web.Request) -> str:
     return request.match_info["id"].lower()
 
 
-def required_text(value: dict[str, Any], key: str, where: str = "") -> str:
+def required_text(value: dict[str, Any], key: str) -> str:
     """A text that isn't blank; Refusal 422 in Opik's words otherwise."""
     text = value.get(key)
     if text is not None and not isinstance(text, str):
-        raise unreadable(f"{where}{key} must be a text")
+        raise unreadable(f"{key} must be a text")
     if text is None or not text.strip():
-        raise invalid(f"{where}{key} must not be blank")
+        raise invalid(f"{key} must not be blank")
     return text
 
 

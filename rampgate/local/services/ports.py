@@ -12,13 +12,14 @@ from rampgate.local.services.process import ServiceUnavailable
 # port whose service is stopped for a moment.
 _RANGE = range(15_000, 32_000)
 _TRIES = 200
+HOST = "127.0.0.1"
 
 _reserved: dict[int, socket.socket] = {}
 _lock = threading.Lock()
 _random = random.SystemRandom()
 
 
-def reserve_port(host: str = "127.0.0.1") -> int:
+def reserve_port() -> int:
     """Reserve a free TCP port until `release_port` or the end of this process.
 
     The reservation is a UDP socket on the same port: other processes see it, and it ends with its owner.
@@ -27,8 +28,8 @@ def reserve_port(host: str = "127.0.0.1") -> int:
         port = _random.choice(_RANGE)
         mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            mark.bind((host, port))
-            for address in (host, ""):  # some services listen on every address
+            mark.bind((HOST, port))
+            for address in (HOST, ""):  # some services listen on every address
                 with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     probe.bind((address, port))
@@ -48,10 +49,10 @@ def release_port(port: int) -> None:
         mark.close()
 
 
-def accepts(port: int, host: str = "127.0.0.1") -> bool:
+def accepts(port: int) -> bool:
     """Tells whether anything accepts TCP connections on the port."""
     try:
-        with socket.create_connection((host, port), timeout=1.0):
+        with socket.create_connection((HOST, port), timeout=1.0):
             return True
     except OSError:
         return False

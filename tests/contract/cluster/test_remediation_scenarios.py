@@ -364,18 +364,18 @@ async def test_what_show_reads_of_the_cluster_it_reads_of_its_recording(
 
 
 async def test_show_applies_the_rule_of_replaced(tmp_path: Path) -> None:
-    from datetime import datetime
-
     source = FOLDER / "cases" / "oomkill-completed-openai.yaml"
     created = read_objects(source.read_text())[0]["metadata"]["creationTimestamp"]
-    at = datetime.fromisoformat(created)
-    told = await command.show(Context.of(), source=source, ended_at=at.replace(year=at.year - 1))
+    year = int(created[:4])
+    told = await command.show(Context.of(), source=source, ended_at=created.replace(str(year), str(year - 1), 1))
     assert [one["why"] for one in told["missing"]] == ["replaced"]
     assert told["phase"] == "InProgress"
     assert told["proposal_results"] == {}
 
-    same = await command.show(Context.of(), source=source, ended_at=at.replace(year=at.year + 1, tzinfo=None))
+    same = await command.show(Context.of(), source=source, ended_at=created)
     assert same["missing"] == []
+    with pytest.raises(Failure, match="--ended-at"):
+        await command.show(Context.of(), source=source, ended_at="soon")
 
 
 FAULTS = [

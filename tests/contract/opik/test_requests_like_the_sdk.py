@@ -101,6 +101,13 @@ CALLS: list[tuple[str, Callable[[OpikClient], Awaitable[Any]], Callable[[Any], A
     ),
     ("a trace is read", lambda ours: _traces(ours).get(TRACE), lambda sdk: sdk.traces.get_trace_by_id(TRACE)),
     (
+        "a trace is changed",
+        lambda ours: _traces(ours).update(TRACE, "p", {"output": {"text": "o"}, "metadata": {"phase": "Completed"}}),
+        lambda sdk: sdk.traces.update_trace(
+            TRACE, project_name="p", output={"text": "o"}, metadata={"phase": "Completed"}
+        ),
+    ),
+    (
         "traces are searched",
         _searched,
         lambda sdk: _drained(

@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from redis.asyncio import Redis
-from uuid6 import uuid7
 
 from evalcore import reloading
 from evalcore.registry.disk import today
@@ -34,16 +33,19 @@ from tests.unit.agents.completing.completing_rig import analysis, iso, proposal
 
 KEY = "a seal key of this test"
 ENDED = ("Analyzed=True", "Executed=True", "Verified=True")
-MANY = 12
+MANY, OTHERS = 12, 100
 
 
 class Cluster(Twin):
-    """`away`: its API answers nothing."""
+    """`away`: a request of an object ends in nothing, once this is set."""
 
-    away = False
+    away: asyncio.Event | None = None
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | Unread:
-        return Unread(Why.UNREACHABLE) if self.away else await super().get(kind, namespace, name)
+        if self.away is None:
+            return await super().get(kind, namespace, name)
+        await self.away.wait()
+        return Unread(Why.TIMED_OUT)
 
 
 class Stage(Rig):
@@ -54,7 +56,7 @@ class Stage(Rig):
     async def begin(self, *, commits: bool = True) -> Worker:
         """Start a worker; without `commits` the reader that completes traces commits nothing, as if it were killed."""
         parts = make_parts(self.settings)
-        worker = Worker(parts, Gates(parts), self.cluster)
+        worker = Worker(parts, Gates(parts))
         self.workers.append((worker, parts, asyncio.create_task(worker.run())))
         while worker.completer.consumer is None:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.05)
@@ -112,7 +114,8 @@ async def stage(
     async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, configs) as made:
         made.__class__ = Stage
         assert isinstance(made, Stage)
-        made.cluster = Cluster()
+        made.cluster = cluster = Cluster()
+        monkeypatch.setattr("rampgate.worker.completing.open_cluster", lambda settings, namespaces: cluster)
         changes = {
             "model_url": judges_model.url,
             "write": True,
@@ -132,12 +135,21 @@ async def begun(stage: Stage, many: int = MANY) -> list[dict[str, Any]]:
     """Send traces whose workflows run, as tracing does: into Opik and onto the topic."""
     events = []
     for number in range(many):
-        event = traced(f"r{number}", "v1")
-        event |= {"project_name": f"{stage.settings.topic_prefix}project", "trace_id": str(uuid7())}
-        event["metadata"] |= {"vertical": "remediation", "category": "general_qa", "sub_agent": "remediation"}
-        events.append(event | {"proposal": {"namespace": "shop", "name": f"r{number}"}})
+        events.append(plain(stage, f"r{number}") | {"proposal": {"namespace": "shop", "name": f"r{number}"}})
         await stage.cluster.apply(proposal(f"r{number}", "Analyzed=True", at=now_ms()))
         await stage.cluster.apply(analysis(f"r{number}"))
+    await in_opik(stage, events)
+    await stage.send("traces", *events)
+    return events
+
+
+def plain(stage: Stage, name: str) -> dict[str, Any]:
+    event = traced(name, "v1") | {"project_name": f"{stage.settings.topic_prefix}project"}
+    event["metadata"] |= {"vertical": "remediation", "category": "general_qa", "sub_agent": "remediation"}
+    return event
+
+
+async def in_opik(stage: Stage, events: list[dict[str, Any]]) -> None:
     rows = [
         {
             "id": event["trace_id"], "project_name": event["project_name"], "name": "turn",
@@ -149,8 +161,6 @@ async def begun(stage: Stage, many: int = MANY) -> list[dict[str, Any]]:
     url = f"{stage.settings.opik}/v1/private/traces/batch"
     async with httpx.AsyncClient() as client:
         assert (await client.post(url, json={"traces": rows})).status_code == 204
-    await stage.send("traces", *events)
-    return events
 
 
 def now_ms() -> int:
@@ -197,7 +207,7 @@ async def test_from_bare_traces_to_scores_and_the_same_verdict_without_the_clust
     first = await decided(stage, "first")
     assert {one[1] for one in scores(first).values()} == {MANY}
 
-    stage.cluster.away = True
+    stage.cluster.away = asyncio.Event()
     stage.cluster.objects.clear()
     assert scores(await decided(stage, "again")) == scores(first)
 
@@ -227,26 +237,33 @@ async def test_a_reader_that_dies_between_publishing_and_committing_completes_no
     assert stage.on_topic("dead-letters") == []
 
 
-async def test_without_the_api_it_becomes_a_dead_letter_forged_fields_count_for_nothing_and_a_replay_mends_it(
+async def test_without_the_api_it_becomes_a_dead_letter_no_other_trace_waits_and_a_replay_mends_it(
     stage: Stage,
 ) -> None:
     stage.settings = stage.settings.model_copy(update={"enrichment_wait_seconds": 6.0})
-    stage.cluster.away = True
+    stage.cluster.away = answers = asyncio.Event()
     await stage.begin()
     (event,) = await begun(stage, 1)
+    await end(stage, 1)
+    others = [plain(stage, f"o{number}") for number in range(OTHERS)]
+    await in_opik(stage, others[:1])
+    await stage.send("traces", *others)
+    await stage.joined(trace=1 + OTHERS)
+    await stage.until(lambda: "jailbreaking" in stage.judged(others[0]))
+    assert stage.metric("rampgate_workflows_waiting_records") == 1, "the API has not answered yet"
+    answers.set()
     forged = event | {"ended_at": iso(now_ms()), "proposal_phase": "Completed", "proposal_seal": "0" * 64}
     await stage.send("traces", forged)
     log = KafkaLog(stage.kafka.bootstrap, stage.settings.topic_prefix, seconds=10.0)
     letters = await stage.until(lambda: log.records("dead-letters"), 40.0)
     headers = dict(letters[0].headers or ())
     assert headers["rampgate.cause"] == b"cluster_unavailable"
-    assert headers["rampgate.detail"] == b"Proposal/r0: unreachable"
+    assert headers["rampgate.detail"] == b"Proposal/r0: timed_out"
     assert stage.completed() == [forged], "nothing was published"
     assert stage.judged(event) == set()
     assert stage.metric("rampgate_forged_traces_total") >= 1
 
-    stage.cluster.away = False
-    await end(stage, 1)
+    stage.cluster.away = None
     await stage.producer.send([(stage.topic("traces"), b"k", letters[0].value, ())])
     made = await stage.until(lambda: [one for one in stage.completed() if Seals.of(TRACES, KEY).hold(one)])
     assert made[0]["proposal_phase"] == "Completed"
@@ -256,5 +273,5 @@ async def test_without_the_api_it_becomes_a_dead_letter_forged_fields_count_for_
 async def test_a_worker_whose_vertical_names_namespaces_needs_the_seal_key(stage: Stage) -> None:
     parts: Parts = make_parts(stage.settings.model_copy(update={"seal_key": None}))
     with pytest.raises(SettingsError, match=r"seal_key: must be set, since remediation names proposal_namespaces"):
-        Worker(parts, None, stage.cluster)
+        Worker(parts)
     await parts.close()

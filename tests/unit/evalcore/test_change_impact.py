@@ -29,6 +29,9 @@ SHOPPING = {
 }
 
 
+EVERYBODY = ["receipts", "remediation", "rewards_assistant", "shopping"]
+
+
 @pytest.fixture(scope="module")
 def shipped() -> Tree:
     tree = read_tree(ROOT / "configs")
@@ -77,7 +80,7 @@ def test_a_judge_asks_those_whose_categories_it_fires_on(shipped: Tree) -> None:
 @pytest.mark.parametrize("judge", ["jailbreaking", "sensitive_topics", "data_integrity"])
 def test_safety_and_global_judges_ask_everybody(shipped: Tree, judge: str) -> None:
     tree = with_files(shipped, SHOPPING)
-    assert asked(tree, f"configs/rules/{judge}.yaml") == ["receipts", "rewards_assistant", "shopping"]
+    assert asked(tree, f"configs/rules/{judge}.yaml") == EVERYBODY
 
 
 def test_a_judge_asks_those_who_set_something_for_it(shipped: Tree) -> None:
@@ -104,12 +107,12 @@ def test_a_component_asks_by_the_categories_it_declares_before_and_after(shipped
 def test_of_a_manifest_only_what_differs_asks(shipped: Tree) -> None:
     tree = with_files(shipped, SHOPPING)
     manifest = "configs/evaluation_manifest.yaml"
-    assert asked(tree, manifest) == ["receipts", "rewards_assistant", "shopping"]
+    assert asked(tree, manifest) == EVERYBODY
     assert asked(tree, manifest, after=tree) == []
     threshold = edited(tree, "evaluation_manifest.yaml", "greeting_quality: 4", "greeting_quality: 3")
     assert asked(tree, manifest, after=threshold) == ["rewards_assistant", "shopping"]
     shared = edited(tree, "evaluation_manifest.yaml", "version: 7", "version: 8")
-    assert asked(tree, manifest, after=shared) == ["receipts", "rewards_assistant", "shopping"]
+    assert asked(tree, manifest, after=shared) == EVERYBODY
 
 
 def test_a_new_vertical_that_joins_an_archetype_asks_nobody_else(shipped: Tree) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalcore.remediation.objects import Missing, Why
 from evalcore.remediation.phase import Phase
-from evalcore.remediation.summary import markdown, with_own_answer
+from evalcore.remediation.summary import MOST_BYTES, markdown, with_own_answer
 
 OPTIONS = [
     {
@@ -118,6 +118,12 @@ def test_without_children_the_conditions_stand_alone() -> None:
 def test_what_was_not_read_is_listed() -> None:
     text = markdown("", [], {}, None, [Missing("ExecutionResult/e1", Why.TIMED_OUT)])
     assert "## Not read\n\n- `ExecutionResult/e1`: timed_out" in text
+
+
+def test_a_summary_of_endless_texts_is_cut_and_says_so() -> None:
+    text = summary(escalation=[{"content": "é\n" * 200_000}])
+    assert len(text.encode()) <= MOST_BYTES + 100
+    assert text.endswith("\n\nThe summary is cut here.\n")
 
 
 def test_the_agents_own_answer_is_quoted_last() -> None:

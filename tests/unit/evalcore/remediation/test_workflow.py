@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evalcore.remediation.objects import Kinds, Missing, Object, Why, is_name, is_namespace
 from evalcore.remediation.phase import Phase
+from evalcore.remediation.summary import MOST_BYTES
 from evalcore.remediation.workflow import (
-    MOST_BYTES,
     STEPS,
     Child,
     Step,

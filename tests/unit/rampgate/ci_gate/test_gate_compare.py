@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from evalcore.scoring.sampling import fingerprint
 from rampgate.cli import app
 from rampgate.console import Failure
+from schemas.topics import Topics
+from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_commands import commanded
 from tests.unit.rampgate.ci_gate.gate_rig import FEW, ITEMS, TRACES, Rig, jsonl, trace
@@ -34,6 +38,19 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 def compared(rig: Rig, *arguments: object) -> Result:
     return CliRunner().invoke(app, ["gate", "compare", "--old", "main", *map(str, arguments), "--json"])
+
+
+def test_pc5_5_5_the_page_archives_topics_that_there_are_and_commands_that_read_them() -> None:
+    """What `--verdicts` makes of such an archive: `tests/stream/gates/test_compare_on_kafka.py`."""
+    _, found, page = (ROOT / "docs" / "verdicts.md").read_text().partition("**Archive the history**")
+    assert found, "a topic keeps its history for a while alone"
+    section = page.partition("\n## ")[0]
+    programs: Any = get_command(app)
+    assert re.findall(r"--topic (\S+)", section) == [Topics()["verdicts"]]
+    assert Topics()["gate-overrides"] in section
+    for group, name, option in (("gate", "compare", "--verdicts"), ("overrides", "report", "--audit")):
+        assert re.search(rf"{group} {name} [^`]*{option} ", section)
+        assert any(option in one.opts for one in programs.commands[group].commands[name].params)
 
 
 def document(done: Result, code: int) -> dict[str, Any]:

@@ -62,6 +62,9 @@ def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig
     mixed = [(OURS, "shop"), (travels, "travel")]
     jsonl(rig.traces, *({**trace(n, vertical=mixed[n % 2][1]), **mixed[n % 2][0]} for n in range(TRACES)))
     assert missing(gate(rig)) == {(0, 0)}, "of a gate without a vertical each trace says which layout is its"
+    rig.registry({**RULES, **SHOP, "verticals/travel.yaml": "{trace: {question: input, answer: output.content}}"})
+    travel = verdict("--milestone", "pre_ramp", "--traces", rig.traces, "--vertical", "travel", code=1)
+    assert (missing(travel), codes(travel)) == ({(0, 0)}, {"dataset_mismatch"}), "traces of others are none of its own"
 
 
 def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Rig) -> None:
@@ -133,6 +136,10 @@ def test_a_stated_path_reads_plain_text_too_and_nothing_else_in_its_place() -> N
     for output in ({"content": "so"}, {"reply": {"text": None}}, {"reply": "so"}):
         with pytest.raises(LookupError, match="no answer"):
             resolve("answer", {"output": output}, layout)
+    elsewhere = TraceLayout(answer="metadata.final")
+    assert resolve("answer", {"output": "draft", "metadata": {"final": "so"}}, elsewhere) == "so", "no output is meant"
+    with pytest.raises(LookupError, match="no answer"):
+        resolve("answer", {"output": "draft"}, elsewhere)
     assert resolve("tools", {"output": {"steps": [1]}, "tool_calls": [2]}, layout) == [1]
     assert resolve("tools", {"output": {"messages": [1]}, "tool_calls": [2]}, PLAIN) == [2]
     assert resolve("tools", {"output": [1]}, PLAIN) == [1]

@@ -221,6 +221,7 @@ GROUP = "composites:\n  alone: {judges: [alone, ux_quality]}\n"
         ((QUALITY, "enabled: true", "enabled: false"), None, 0),  # switched off, and known to both
         ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  grace: 4\n"), None, 1),
         ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n"), None, 1),
+        ((MANIFEST, "  - data_integrity\n", "  - data_integrity\n  - grace\n  - wit\n"), None, 2),
         ((MANIFEST, "  ux_quality: 0.7\n", "  ux_quality: 0.7\n  alone: 4\n"), "alone", 1),
         ((MANIFEST, "composites:\n", GROUP), "alone", 1),
     ],
@@ -244,7 +245,7 @@ def test_judges_are_listed_as_a_vertical_sees_them(configs: Path) -> None:
     platform = {judge["id"]: judge for judge in run(configs, "rules", "list", "--json").json["judges"]}
     receipts = run(configs, "rules", "list", "--vertical", "receipts", "--json").json
     seen = {judge["id"]: judge for judge in receipts["judges"]}
-    assert len(platform) == len(seen) == 16
+    assert len(platform) == len(seen) == 18
     assert platform["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3, "pre_full": 4}
     assert seen["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
     for name in ("classification", "floor", "tolerance", "baseline_source", "calibration_ref", "recalibration_due"):

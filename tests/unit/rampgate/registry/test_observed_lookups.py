@@ -118,8 +118,10 @@ async def test_pf9_nfr2_live_judging_and_the_watch_over_its_scores_each_observe_
     try:
         live.start(lambda: True)
         assert live.consumer is not None
-        judging = getattr(live.consumer._handlers[parts.topics["traces"]], "__self__")  # noqa: B009
-        for number, looked in enumerate((judging.registry, make_watch(parts, client, lambda: True).registry), 1):
+        handled: Any = live.consumer._handlers[parts.topics["traces"]]
+        for number, looked in enumerate(
+            (handled.__self__.registry, make_watch(parts, client, lambda: True).registry), 1
+        ):
             assert looked().judge("ux_quality") == reloading.current().judge("ux_quality")
             assert lookups(parts.metrics) == number
     finally:

@@ -122,7 +122,11 @@ def test_a_proposal_brings_evidence_only_by_the_command_that_mains_suite_names(t
     # Its settings could name a cluster of its own.
     (theirs / "rampgate.toml").write_text('cluster_url = "http://127.0.0.1:1"\n')
     assert not evidence(read_suite(main, proposed=theirs))
+    (main.parent / "rampgate.toml").write_bytes((theirs / "rampgate.toml").read_bytes())
+    assert evidence(read_suite(main, proposed=theirs))
     (theirs / "rampgate.toml").unlink()
+    assert not evidence(read_suite(main, proposed=theirs))
+    (main.parent / "rampgate.toml").unlink()
 
     suite(theirs, OURS, environment=["KUBECONFIG_OF_MINE"])
     assert not evidence(read_suite(main, proposed=theirs))
