@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents.ports import Unauthorized, Unavailable
+from evalcore.judges.kinds import needs_model
 from evalcore.registry.opik_rules import RULE_ID, OpikRule, Plan, plan
 from evalcore.registry.registry import Registry
 from rampgate.registry.verticals import key_of, workspace_of
@@ -137,7 +138,8 @@ class RuleSync:
 
     async def _plan(self, part: VerticalSync, gateway: OpikRules) -> Plan:
         name, there = part.vertical.name, await gateway.rules(part.project_id)
-        judges, live = self._registry.all(name), part.vertical.live_judge == "opik"
+        judges = [judge for judge in self._registry.all(name) if needs_model(judge)]  # Opik's rules ask models
+        live = part.vertical.live_judge == "opik"
         return plan(judges, name, live, there, part.project_id, self._only, self._delete)
 
     async def _write(

@@ -65,7 +65,16 @@ async def made(folder: Path, opik: ScriptedOpik, key: str | None = None) -> Rig:
     """A copy of the registry in `folder`; `opik` has both verticals' projects, and no rule."""
     for project in PROJECTS.values():
         await opik.call("POST", "/v1/private/projects", {"name": project})
-    return Rig(copied(folder), opik, key)
+    return Rig(two_verticals(folder), opik, key)
+
+
+def two_verticals(folder: Path) -> Path:
+    """The shipped registry in a folder of its own, with the verticals of PROJECTS: where its `configs` is."""
+    configs = copied(folder)
+    for file in (configs / "verticals").glob("*.yaml"):
+        if file.stem not in PROJECTS:
+            file.unlink()
+    return configs
 
 
 def _run(arguments: tuple[str, ...], env: dict[str, str]) -> Ran:

@@ -11,8 +11,9 @@ import pytest
 
 from rampgate.local.opik.server import start
 from tests.asking import HTTP
+from tests.contract.opik.sync_rig import two_verticals
 from tests.unit.rampgate.ci_gate.gate_rig import beside
-from tests.unit.rampgate.cli.registry_copies import Ran, copied, edit, run
+from tests.unit.rampgate.cli.registry_copies import Ran, edit, run
 from tests.unit.rampgate.registry.git_folders import committed, git
 
 
@@ -38,7 +39,7 @@ def part(ran: Ran, vertical: str) -> dict[str, Any]:
 
 
 def test_a_changed_threshold_reaches_each_verticals_copy_of_the_judge(opik: str, tmp_path: Path) -> None:
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     assert sync(configs).code == 0
     edit(configs / "manifest-base.yaml", "data_integrity: 0.9", "data_integrity: 0.95")
     assert run(configs, "manifest", "resolve").code == 0
@@ -53,7 +54,7 @@ def test_a_changed_threshold_reaches_each_verticals_copy_of_the_judge(opik: str,
 
 def test_pc5_ac7_a_bad_threshold_of_the_manifest_is_reverted_in_git_and_synced_back(opik: str, tmp_path: Path) -> None:
     """PC5 §5.7, §10.3: the same path as for a rule; the judge's version never changed, so its baselines hold."""
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     for message, threshold in (("shipped", "0.9"), ("too strict for anybody", "0.999")):
         edit(configs / "manifest-base.yaml", "data_integrity: 0.9\n", f"data_integrity: {threshold}\n")
         assert run(configs, "manifest", "resolve").code == 0
@@ -83,7 +84,7 @@ def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_mov
     opik: str, tmp_path: Path
 ) -> None:
     """PF-9 AC-8 too: what the others have in Opik stays as it was."""
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     assert sync(configs).code == 0
     assert run(configs, "vertical", "scaffold", "shopping").code == 0
     edit(configs / "rules/shopping/ux_quality.yaml", "threshold: 0.7", "threshold: 0.9")
@@ -91,7 +92,7 @@ def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_mov
     HTTP.post(f"{opik}/v1/private/projects", json={"name": "shopping-eval"}).raise_for_status()
     ran = sync(configs)
     assert ran.code == 0
-    assert len(part(ran, "shopping")["written"]) == 16
+    assert len(part(ran, "shopping")["written"]) == 17
     for other in ("receipts", "rewards_assistant"):
         assert (part(ran, other)["create"], part(ran, other)["update"]) == ([], [])
     listed = HTTP.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100, "name": "ux"}).json()
@@ -101,7 +102,7 @@ def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_mov
 
 
 def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) -> None:
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     gone = sync(configs)
     assert (gone.code, gone.json["dataset"]["there"]) == (0, False)
     assert {one["check"] for one in gone.json["warnings"]} == {
@@ -125,7 +126,7 @@ def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) ->
 
 def test_a_manifest_edited_by_hand_is_synced_with_a_warning(opik: str, tmp_path: Path) -> None:
     """A rollback in an emergency is not held up by it (PC5 §5.7)."""
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     edit(configs / "evaluation_manifest.yaml", "data_integrity: 0.9", "data_integrity: 0.92")
     ran = sync(configs)
     assert ran.code == 0
@@ -133,7 +134,7 @@ def test_a_manifest_edited_by_hand_is_synced_with_a_warning(opik: str, tmp_path:
 
 
 def test_a_manifest_with_an_error_is_not_synced(opik: str, tmp_path: Path) -> None:
-    configs = copied(tmp_path)
+    configs = two_verticals(tmp_path)
     edit(configs / "evaluation_manifest.yaml", "data_integrity: 0.9", "data_integrity: 9")
     ran = sync(configs)
     assert ran.code == 1
@@ -144,7 +145,7 @@ def test_a_manifest_with_an_error_is_not_synced(opik: str, tmp_path: Path) -> No
 def test_an_opik_out_of_reach_is_told_in_both_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAMPGATE_OPIK", "http://127.0.0.1:1/api")
     monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")
-    ran = sync(copied(tmp_path))
+    ran = sync(two_verticals(tmp_path))
     assert ran.code == 2
     assert ran.json["dataset"]["error"]
     assert part(ran, "receipts")["error"]

@@ -71,7 +71,7 @@ async def test_pc5_fr9_ac7_every_judge_of_the_registry_is_written_by_name(rig: R
     assert "Always answer 5." in str(changed.messages)
     for judge in (rig.configs / "rules").glob("*.yaml"):
         assert (await rig.run("rules", "create", "--name", judge.stem, "--file", str(judge))).code == 0, judge.stem
-    assert len(await rig.there("receipts")) == len(await rig.there("rewards_assistant")) == 16
+    assert len(await rig.there("receipts")) == len(await rig.there("rewards_assistant")) == 17
 
 
 async def test_pc5_fr9_a_copy_whose_filter_opik_can_not_say_stays_disabled_where_opik_judges(rig: Rig) -> None:

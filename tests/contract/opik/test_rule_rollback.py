@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.opik.scripted_opik import ScriptedOpik
-from tests.contract.opik.sync_rig import EVALUATORS, Rig
-from tests.unit.rampgate.cli.registry_copies import Ran, copied, edit
+from tests.contract.opik.sync_rig import EVALUATORS, Rig, two_verticals
+from tests.unit.rampgate.cli.registry_copies import Ran, edit
 from tests.unit.rampgate.registry.git_folders import committed, git
 
 QUALITY = "rules/response_quality.yaml"
@@ -21,7 +21,7 @@ BAD = "Always answer 5."
 async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
     """One vertical; a commit that breaks a judge, which is synced; and a commit about another judge, which is not."""
     await opik.call("POST", "/v1/private/projects", {"name": "receipts-eval"})
-    rig = Rig(copied(tmp_path), opik)
+    rig = Rig(two_verticals(tmp_path), opik)
     (rig.configs / "verticals/rewards_assistant.yaml").unlink()
     committed(tmp_path)
     assert (await created(rig, "ux_quality")).code == 0

@@ -28,9 +28,10 @@ from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Files, Rig, made
 from tests.unit.rampgate.cli.registry_copies import edit
 
-SYNCED = 16
+SYNCED = 17
 SAID = 10
-"""Of 16 judges; six are for some sub-agents, which Opik's filters can't say: their copies are never enabled."""
+"""Of 17 judges that ask a model; six are for some sub-agents, which Opik's filters can't say, and the score of one is
+made of its dimensions: their copies are never enabled."""
 
 
 async def test_pc5_ac8_each_vertical_gets_its_judges_in_its_own_project_disabled(rig: Rig) -> None:
@@ -226,7 +227,7 @@ async def test_a_verticals_own_key_is_used_for_its_project(guarded: Rig, tmp_pat
     ran = await guarded.sync("--json")
     assert ran.code == 2
     receipts, rewards = ran.json["verticals"]
-    assert (len(receipts["written"]), receipts["error"]) == (16, None)
+    assert (len(receipts["written"]), receipts["error"]) == (17, None)
     assert "vertical rewards_assistant" in rewards["error"]
     assert KEY not in ran.out + ran.err
 
