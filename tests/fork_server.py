@@ -43,9 +43,11 @@ FORKED = (
 )  # fmt: skip
 """The modules whose processes come from the fork server."""
 IMPORTED = (
-    "boto3", "confluent_kafka", "rampgate.cli", "rampgate.local.model.server", "rampgate.local.opik.server",
-    "rampgate.suite.run", "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special",
-    "uvloop",
+    "boto3", "confluent_kafka", "jinja2", "markdown_it", "rampgate.checks.standing", "rampgate.ci_gate.respond",
+    "rampgate.cli", "rampgate.gate.run", "rampgate.local.model.server", "rampgate.local.opik.server", "rampgate.logs",
+    "rampgate.settings_sources", "rampgate.suite.candidates.entry_point", "rampgate.suite.pull_request.gate",
+    "rampgate.suite.report.runs", "rampgate.suite.run_command", "rampgate.suite.spec_files", "rampgate.worker.feed",
+    "rampgate.worker.process", "rampgate.worker.sweep", "re2", "scipy.special", "uvloop",
 )  # fmt: skip
 PR_SET_PDEATHSIG = 1
 """Linux's number of the request that the kernel kill a process with its parent."""

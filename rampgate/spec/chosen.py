@@ -69,20 +69,17 @@ def loaded_spec(
 
 def spec_at(path: Path, ref: str) -> AgentSpec:
     """Returns the spec as a commit has it, with what it includes there. Raises Failure."""
-    import io
-    import tarfile
     from tempfile import TemporaryDirectory
 
-    from rampgate.registry.rule_history import commit_of, git_bytes
+    from rampgate.registry.rule_history import NoHistory
+    from rampgate.suite.runs.base_folder import unpacked
     from rampgate.suite.spec_files import open_spec
 
-    folder = path.parent
-    packed = git_bytes(folder, None, "archive", "--format=tar", commit_of(folder, ref), "--", ".")
-    with TemporaryDirectory(prefix="rampgate-") as made, tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-        tar.extractall(made, filter="data")
-        if not Path(made, path.name).is_file():
-            raise Failure(f"--base {ref}: {path} is not there; name a commit that has the spec")
-        return open_spec(Path(made, path.name)).spec
+    with TemporaryDirectory(prefix="rampgate-") as made:
+        try:
+            return open_spec(unpacked(path, ref, Path(made))[0]).spec
+        except NoHistory as error:
+            raise Failure(f"--base {ref}: {error}") from error
 
 
 def less_asserted(loaded: LoadedSpec, base: str | None) -> tuple[list[Loosened], LoadedSpec]:

@@ -137,7 +137,7 @@ def diff(
         "queries": [one.told() for one in diffs],
         "notes": notes,
     }
-    made = Compared(fields, format, diffs, placing(loaded.places, loaded.path), notes)
+    made = Compared(fields, format, diffs, placing(loaded), notes)
     if (format is Format.GITHUB or on_github()) and GITHUB not in context.reports:
         write_all([GITHUB], made.page(), fields)
     return made

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rampgate.report.model import Reason, Report
     from rampgate.spec.outcomes import Outcome
     from rampgate.spec.report import PlaceOf
+    from rampgate.suite.spec_files import LoadedSpec
 
 
 class Format(StrEnum):
@@ -139,8 +141,7 @@ def spec_test(
         outcomes = SpecRun(loaded, running, queries, baselines_of(loaded), baseline).outcomes(score)
     for failure in kept.failures[:1]:
         sys.stderr.write(f"{failure}; the run is not kept, and `spec save` can't read it\n")
-    place = placing(loaded.places, loaded.path)
-    looser = placing(theirs.places, theirs.path)
+    place, looser = placing(loaded), placing(theirs)
     found = (reason_of(vars(one)) for one in loaded.warnings)
     notes = [replace(one, file=from_root(Path(one.file))) for one in found]
     notes += [
@@ -170,14 +171,13 @@ def on_github() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def placing(places: Mapping[tuple[str, FieldPath], tuple[str, int]], path: Path) -> PlaceOf:
-    """Returns what says where an assertion stands: at its own field, or the nearest one around it."""
-    roots: dict[str, str] = {}
+def placing(spec: LoadedSpec) -> PlaceOf:
+    """Returns what says where an assertion stands, its file named from the repository's root."""
+    shown = cache(from_root)
 
     def place(name: str, field: FieldPath) -> tuple[str, int]:
-        around = (field[:end] for end in range(len(field), -1, -1))
-        file, line = next((places[name, one] for one in around if (name, one) in places), (str(path), 0))
-        return roots.setdefault(file, from_root(Path(file))), line
+        file, line = spec.place(name, field)
+        return shown(Path(file)), line
 
     return place
 

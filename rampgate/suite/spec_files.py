@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
@@ -33,18 +33,17 @@ if TYPE_CHECKING:
 SCORE: Final = "correctness"
 _QUERIES: Final = re.compile(rb"^[\"']?queries[\"']?\s*:", re.MULTILINE)
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
-Places = Mapping[tuple[str, FieldPath], tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class LoadedSpec:
-    """A spec that is valid. `places`: file and line of each field, by the query's id and the path below the query.
+    """A spec that is valid. `written`: by the query's id, the document that it is written in, and its number there.
     `off`: by query, the assertions of `defaults` that a null switches off. `ensemble`: the share of the queries that
     several models judge; None: as the spec says. `theirs`: the spec of a proposal, which declares the candidate."""
 
     path: Path
     spec: AgentSpec
-    places: Places
+    written: Mapping[str, tuple[Document, int]]
     warnings: Sequence[Finding]
     off: Mapping[str, Sequence[FieldPath]]
     ensemble: float | None = None
@@ -54,6 +53,15 @@ class LoadedSpec:
     def hash(self) -> str:
         """`sha256:…` of all that the spec says, what it includes and its defaults too."""
         return spec_hash(self.spec)
+
+    def place(self, query: str, field: FieldPath) -> tuple[str, int]:
+        """Returns the file and the line of a query's field, or of the nearest one around it; without a line where the
+        spec has no such query."""
+        if query not in self.written:
+            return str(self.path), 0
+        document, number = self.written[query]
+        path = ("queries", number, *field)
+        return document.source(path)[0], document.at(path)[0]
 
     @cached_property
     def suite(self) -> Suite:
@@ -83,8 +91,8 @@ def open_spec(path: Path, ensemble: float | None = None, proposed: Path | None =
     reading = reading_of(path)
     if reading.spec is None or reading.document is None:
         raise BadFile("; ".join(map(str, reading.errors)))
-    places = dict(_places(reading.spec, reading.document))
-    loaded = LoadedSpec(path, reading.spec, places, reading.warnings, reading.off or {}, ensemble)
+    written = {str(query.id): (reading.document, number) for number, query in enumerate(reading.spec.queries)}
+    loaded = LoadedSpec(path, reading.spec, written, reading.warnings, reading.off or {}, ensemble)
     return loaded if proposed is None else _proposed(loaded, proposed)
 
 
@@ -101,9 +109,8 @@ def _proposed(loaded: LoadedSpec, proposed: Path) -> LoadedSpec:
     known = {query.id for query in loaded.spec.queries}
     new = [query for query in found[0].spec.queries if query.id not in known]
     queries = (*loaded.spec.queries, *new)
-    places = {key: place for key, place in found[0].places.items() if key[0] not in known}
     spec = loaded.spec.model_copy(update={"candidate": candidate, "queries": queries})
-    return replace(loaded, spec=spec, places={**loaded.places, **places}, theirs=theirs)
+    return replace(loaded, spec=spec, written={**found[0].written, **loaded.written}, theirs=theirs)
 
 
 def _candidate(loaded: LoadedSpec) -> SpecCandidate:
@@ -180,17 +187,3 @@ def _case(query: GoldenQuery, spec: AgentSpec, ensemble: float | None) -> SuiteC
     judges = rubric_judges(query, spec.judge_config, in_ensemble(name, spec.judge_config, ensemble))
     total = CorrectnessTotal(query, judges)
     return SuiteCase(name, row, query.tags, None, query.tags, assertions(query.correctness), judges, {SCORE: total})
-
-
-def _places(spec: AgentSpec, document: Document) -> Iterator[tuple[tuple[str, FieldPath], tuple[str, int]]]:
-    for number, query in enumerate(spec.queries):
-        for field in _fields(document.data["queries"][number], ()):
-            path = ("queries", number, *field)
-            yield (str(query.id), field), (document.source(path)[0], document.at(path)[0])
-
-
-def _fields(value: Any, path: FieldPath) -> Iterator[FieldPath]:
-    yield path
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in inner:
-        yield from _fields(one, (*path, name))

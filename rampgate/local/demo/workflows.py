@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from aiokafka import AIOKafkaConsumer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -25,6 +24,7 @@ from rampgate.local.demo.show import explained
 from rampgate.wiring import Parts
 from schemas.topics import Topics
 from streams.cluster.twin import read_objects, written_objects
+from streams.kafka.client import make_consumer, started
 
 CASE: Final = "oomkill-completed-openai"
 FILE: Final = SHIPPED / "examples" / "remediation" / "cases" / f"{CASE}.yaml"
@@ -122,12 +122,10 @@ def _seconds(time: str) -> int:
 async def completed(parts: Parts, traces: Sequence[Message]) -> dict[str, Any]:
     """The last of the traces as it was completed, once all are. Raises Unavailable."""
     left = {message.key for message in traces}
-    consumer = AIOKafkaConsumer(
-        parts.topics["traces"], bootstrap_servers=parts.settings.kafka, auto_offset_reset="earliest"
-    )
-    await consumer.start()
+    consumer = make_consumer(parts.access)
+    consumer.subscribe([parts.topics["traces"]])
     try:
-        async with asyncio.timeout(SECONDS):
+        async with started(consumer), asyncio.timeout(SECONDS):
             while True:
                 event: dict[str, Any] = orjson.loads((await consumer.getone()).value)
                 if SEAL in event:
@@ -136,8 +134,6 @@ async def completed(parts: Parts, traces: Sequence[Message]) -> dict[str, Any]:
                         return event
     except TimeoutError as error:
         raise Unavailable(f"{len(left)} workflows were not completed within {SECONDS:.0f} s") from error
-    finally:
-        await consumer.stop()
 
 
 def shown(event: Mapping[str, Any], verdict: Mapping[str, Any]) -> RenderableType:

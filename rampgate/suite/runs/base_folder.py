@@ -1,4 +1,4 @@
-"""Writes a suite's folder as it is in a commit, so that the candidate of that time can be asked again."""
+"""Writes the folder of a suite or a spec as it is in a commit: its candidate can be asked again, its queries read."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
 from rampgate.suite.suite_files import Suite
 
 
-def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Suite:
-    """Returns the suite as it is in the commit, its folder written into `into`. Raises NoHistory, and what `read`
-    raises.
-
-    What git does not keep, such as an interpreter of its own, is used where it stands today.
-    """
+def unpacked(file: Path, ref: str, into: Path) -> tuple[Path, str]:
+    """Writes the file's folder as it is in the commit into `into`, and returns the file there and the commit. Raises
+    NoHistory."""
     folder = file.absolute().parent
     commit = commit_of(folder, ref)
     archive = git_bytes(folder, None, "archive", "--format=tar", commit)  # git's own scope is the folder it runs in
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         opened.extractall(into, filter="data")
     if not (into / file.name).is_file():
-        raise NoHistory(f"there {file} is not; name the commit that the baseline's results are of")
-    suite = read(into / file.name)
-    return with_interpreter(replace(suite, code=commit if suite.unnamed else ""), folder)
+        raise NoHistory(f"{file} is not there; name a commit that has it")
+    return into / file.name, commit
+
+
+def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Suite:
+    """Returns the suite as it is in the commit, its folder written into `into`. Raises NoHistory, and what `read`
+    raises.
+
+    What git does not keep, such as an interpreter of its own, is used where it stands today.
+    """
+    there, commit = unpacked(file, ref, into)
+    suite = read(there)
+    return with_interpreter(replace(suite, code=commit if suite.unnamed else ""), file.absolute().parent)
 
 
 def commit_here(folder: Path) -> str:

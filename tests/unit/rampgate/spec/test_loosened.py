@@ -95,6 +95,9 @@ def test_defaults_are_compared_as_they_hold(dev: Path) -> None:
     assert "[LOOSENED]" in done.stdout
     found = told("test", "--tags", "smoke", "--base", "HEAD", "--strict", code=1)
     assert found["loosened"][0]["field"] == "path.max_loops"
+    assert refused("test", "--base", "nothing").startswith("--base nothing: ")
+    (dev / SPEC).rename(dev / "other.yaml")
+    assert "--base HEAD: other.yaml is not there" in refused("test", "--config", "other.yaml", "--base", "HEAD")
 
 
 def test_a_proposal_is_judged_by_the_targets_queries(dev: Path) -> None:

@@ -59,11 +59,11 @@ def test_places_are_those_of_the_author(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "cost.yaml").write_text("\nmax_llm_calls: 1\n")
     path = written(tmp_path, SPEC.replace("{max_llm_calls: 1}", "!include shared/cost.yaml"))
-    places = open_spec(path).places
-    two = open_spec(path).spec.queries[1].id
-    assert places["one", ("correctness", "expected_in_answer", 0)] == (str(path), 8)
-    assert places["one", ()] == (str(path), 5)
-    assert places[str(two), ("cost", "max_llm_calls")] == (str(tmp_path / "shared" / "cost.yaml"), 2)
+    loaded = open_spec(path)
+    two = str(loaded.spec.queries[1].id)
+    assert loaded.place("one", ("correctness", "expected_in_answer", 0)) == (str(path), 8)
+    assert loaded.place("one", ()) == (str(path), 5)
+    assert loaded.place(two, ("cost", "max_llm_calls")) == (str(tmp_path / "shared" / "cost.yaml"), 2)
 
 
 def test_a_bad_spec_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_three_templates_are_rubrics_that_a_spec_includes(tmp_path: Path) ->
     assert all(rubric.scale and len(rubric.scale) == 5 for rubric in rubrics)
     assert not loaded.warnings
     # A template is no file of the author's: a finding about it stands at the line that includes it.
-    assert loaded.places[str(loaded.spec.queries[1].id), ("correctness", "llm_judge", 1, "rule")] == (str(path), 14)
+    assert loaded.place(str(loaded.spec.queries[1].id), ("correctness", "llm_judge", 1, "rule")) == (str(path), 14)
 
 
 # AgentCI Step 0.5 box 4.

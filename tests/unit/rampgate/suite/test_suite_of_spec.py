@@ -118,7 +118,7 @@ def test_a_proposal_brings_its_agent_and_new_queries_and_loosens_nothing(tmp_pat
     assert kept.correctness.expected_in_answer == ("right",)
     assert new.correctness is None
     assert loaded.suite.folder == tmp_path / "proposed"
-    assert loaded.places[str(new.id), ("query",)][0] == str(theirs)
+    assert loaded.place(str(new.id), ("query",))[0] == str(theirs)
     found = ran(target, "--proposed", tmp_path / "proposed", code=0)
     scores = {line["case_id"]: line["scores"]["correctness"] for line in lines(found)}
     assert scores[str(kept.id)] == 0.0
