@@ -169,15 +169,15 @@ _AGENTCI: Final[list[tuple[str, str]]] = [
     ("Step 6 box 5", "pytest-xdist, by tests with parameters"),
     ("Step 6 box 6", "a matrix over specs in the workflow"),
 ]
-_REMEDIATION: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
+_REMEDIATION: Final[list[tuple[str, str]]] = [
     ("test plan 1", "phases as the driver has them: a table of all combinations"),
     ("test plan 2", "what completes a trace: analysis only, with execution, full, failed step, empty, Markdown"),
     ("test plan 3", "the judge: mock model, dimensions, missing response, conversations, persona"),
     ("test plan 4", "its answers: all dimensions, N/A, the average computed, unparseable"),
-    ("test plan 5", "the OOM kill's life cycle, analysis only and Claude on Vertex, through a cluster's API", _L),
-    ("test plan 6", "the crash loop's fixture, for both providers", _L),
-    ("test plan 7", "Shellcheck passes", _L),
-    ("test plan 8", "`make check` and `make test` are green", _L),
+    ("test plan 5", "the OOM kill's life cycle, analysis only and Claude on Vertex, through a cluster's API"),
+    ("test plan 6", "the crash loop's fixture, for both providers"),
+    ("test plan 7", "Shellcheck passes"),
+    ("test plan 8", "`make check` and `make test` are green"),
 ]
 CLAUSES: Final = [
     *(Clause("PC5", *about) for about in _PC5),

@@ -90,6 +90,19 @@ def test_every_pull_request_is_validated() -> None:
     assert not any(step.get("continue-on-error") for step in job["steps"])
 
 
+def test_what_make_check_and_make_test_run_is_green_before_a_merge() -> None:
+    """Remediation test plan 8: all of it, on every pull request, with no step that may fail; Shellcheck is a check."""
+    workflow = load(ROOT / ".github" / "workflows" / "ci.yml")
+    assert workflow["on"]["pull_request"] == "", "without a filter of paths or branches"
+    parts = " ".join(workflow["jobs"]["test"]["strategy"]["matrix"]["part"]).split()
+    assert {"check", "unit", "stream", "quick-faults"} <= set(parts)
+    assert workflow["jobs"]["test"]["steps"][-1]["run"] == ".ci/run $PART"
+    assert "continue-on-error" not in str(workflow)
+    recipes = (ROOT / "Makefile").read_text()
+    assert re.search(r"^check: lint types contract\b", recipes, re.M)
+    assert re.search(r"^lint:.*\n(?:\t.*\n)*\t.*shellcheck .*examples/remediation/scripts", recipes, re.M)
+
+
 def test_pc5_10_2_pf9_10_2_figures_that_a_workflow_has_written_are_kept_with_its_run() -> None:
     """Also where the command that wrote them ends with 1, for which it is asked. The gate's are the action's own."""
     kept = {}
