@@ -25,8 +25,9 @@ from tests.unit.rampgate.cli.registry_copies import HERE, copied
 
 TEXT = ("where are my points?", "in your wallet #quality:0.9")
 AGENTS = ("rewards_assistant", "product_discovery", "offer_discovery", "shopping_list", "prompt-suggestions")
+# What remediation's judges read is said by a cluster, and not by a text.
 CATEGORIES = re.findall(
-    r"^  (\w+):\n    description", (HERE / "configs/evaluation_manifest.yaml").read_text(), re.MULTILINE
+    r"^  (?!remediation_)(\w+):\n    description", (HERE / "configs/evaluation_manifest.yaml").read_text(), re.MULTILINE
 )
 
 

@@ -16,6 +16,7 @@ from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.gullible import Gullible
 from rampgate.local.model.server import Running
 from rampgate.suite.runs.pairs import StoredAnswer
+from rampgate.suite.scoring import Rubric
 from rampgate.suite.suite_files import SuiteCase
 from schemas.judges import Variables
 from tests.unit.evalcore.registry.built_judges import judge
@@ -217,6 +218,6 @@ def test_a_judge_of_tool_calls_says_nothing_where_the_baselines_are_not_known() 
     tools = pair_judge(replace(judge(), rule=rule), OF_ANSWERS)
     row = SuiteCase("c1", case(1), (), None)
     stored = StoredAnswer({"output": "done"}, None, whole=False)
-    assert stored.item(row, tools, {}) is None
-    assert replace(stored, whole=True).item(row, tools, {}) is not None
-    assert replace(stored, answer=Failed("no such tool")).item(row, tools, {}) is not None
+    assert stored.item(row, tools, Rubric([], {}, {})) is None
+    assert replace(stored, whole=True).item(row, tools, Rubric([], {}, {})) is not None
+    assert replace(stored, answer=Failed("no such tool")).item(row, tools, Rubric([], {}, {})) is not None
