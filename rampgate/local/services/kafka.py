@@ -264,7 +264,7 @@ def _settings(replication: int) -> dict[str, str]:
         # A killed node's partitions move after this long; the default of 9 s only makes fault runs longer.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
-        # An idle controller writes nothing; by default it writes twice a second, a third of an idle node's CPU time.
+        # An idle controller writes nothing; by default two records a second, a third of what an idle node computes.
         "metadata.max.idle.interval.ms": "0",
         # Tests write records dated long ago, which the default of 7 days would delete under them.
         "log.retention.ms": "-1",

@@ -49,15 +49,16 @@ def test_promtool_accepts_the_rules(promtool: str) -> None:
 
 
 def test_each_case_ends_as_it_says(promtool: str, tmp_path: Path) -> None:
-    """By a file for each group, since promtool evaluates all rules of a file at each step of each of its cases."""
+    """By a file for each alert, since promtool evaluates all rules of a file at each step of each of its cases."""
     cases = load("alerts_test.yml")
     tests = {str(test["name"]): test for test in cases.pop("tests")}
     for group in load("alerts.yml")["groups"]:
-        name, alerts = group["name"], {rule.get("alert") for rule in group["rules"]}
-        own = [tests.pop(about) for about in [*tests] if about.split()[0] in alerts]
-        (tmp_path / f"{name}.yml").write_text(yaml.safe_dump({"groups": [group]}))
-        about = {**cases, "rule_files": [f"{name}.yml"], "tests": own}
-        (tmp_path / f"{name}_test.yml").write_text(yaml.safe_dump(about, sort_keys=False))
+        for rule in group["rules"]:
+            name = rule["alert"]
+            own = [tests.pop(about) for about in [*tests] if about.split()[0] == name]
+            (tmp_path / f"{name}.yml").write_text(yaml.safe_dump({"groups": [{**group, "rules": [rule]}]}))
+            about = {**cases, "rule_files": [f"{name}.yml"], "tests": own}
+            (tmp_path / f"{name}_test.yml").write_text(yaml.safe_dump(about, sort_keys=False))
     assert not tests, "of no alert"
     said(promtool, tmp_path, "test", "rules", *sorted(one.name for one in tmp_path.glob("*_test.yml")))
 
