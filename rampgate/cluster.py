@@ -34,6 +34,10 @@ def open_cluster(settings: Settings, namespaces: int = 0) -> Cluster:
         return stand_in(Path(settings.cluster_url.removeprefix(FILE)))
     from streams.cluster.kubernetes import CONNECTIONS, Access, KubernetesCluster
 
+    for name in ("cluster_token_file", "cluster_ca_file"):
+        path: Path | None = getattr(settings, name)
+        if path is not None and not path.is_file():
+            raise Failure(f"RAMPGATE_{name.upper()}: must be a file, got {path}; name one that this user can see")
     access = Access(
         settings.cluster_url,
         settings.cluster_token_file,

@@ -155,8 +155,12 @@ def _known(named: bool, statuses: Sequence[Mapping[str, Any]]) -> Step:
 
 def _entries(proposal: Object, step: str) -> list[Any]:
     """Returns what a Proposal lists as a step's results; what is no list is one entry that names nothing."""
-    listed = part(part(part(proposal, "status"), "steps"), step).get("results")
-    return listed if isinstance(listed, list) else [] if listed is None else [listed]
+    found: Any = proposal
+    for name in ("status", "steps", step, "results"):
+        if not isinstance(found, Mapping):
+            return [] if found is None else [found]
+        found = found.get(name)
+    return found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _status(read: Object | Why) -> Object | Why:

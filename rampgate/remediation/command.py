@@ -53,7 +53,6 @@ async def show(
 
     Example: rampgate remediation show shop/fix-oom --json
     """
-    from evalcore.remediation.objects import Why
     from evalcore.remediation.workflow import standing
     from rampgate.cluster import open_cluster, stand_in
     from rampgate.files import replace_file
@@ -77,12 +76,12 @@ async def show(
         found = await cluster.get(kinds.proposal, namespace, name)
         read: list[Object] = [found] if not isinstance(found, Unread) else []
         of: Object | Unread = found
-        if ended is not None and not isinstance(found, Unread) and standing(found, None, 0, ended) is Why.REPLACED:
-            of = Unread(Why.REPLACED)
+        if ended is not None and not isinstance(found, Unread) and (why := standing(found, None, 0, ended)) is not None:
+            of = Unread(why)
         workflow = await read_workflow(cluster, kinds, namespace, of, what, read.append)
     finally:
         await cluster.close()
-    if record is not None:
+    if record is not None and read:
         replace_file(record, written_objects(read).encode(), "--record")
     fields = workflow.fields()
     told = {

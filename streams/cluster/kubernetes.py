@@ -207,7 +207,7 @@ class _Lines(_Whole):
 def _config(access: Access) -> KubeConfig:
     if access.url is None:
         return KubeConfig.from_env()
-    ca = str(access.ca_file) if access.ca_file is not None else None
+    ca = str(access.ca_file.absolute()) if access.ca_file is not None else None
     token = str(access.token_file) if access.token_file is not None else None
     return KubeConfig.from_one(cluster=Server(server=access.url, certificate_auth=ca), user=User(token_file=token))
 

@@ -31,14 +31,16 @@ def read_objects(text: str) -> list[Object]:
     """Returns the objects of a text's YAML documents, and of lists as `kubectl get -o yaml` writes them. Raises
     ValueError, with the line where there is one."""
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _Loader)):
-            raise ValueError("must be without aliases (*name), got one; write the value out")
-        return [one for document in yaml.load_all(text, _Loader) for one in _objects(document)]
+        for event in yaml.parse(text, _Loader):
+            if isinstance(event, yaml.AliasEvent):
+                at = f"line {event.start_mark.line + 1}: "
+                raise ValueError(f"{at}must be without aliases (*name), got one; write the value out")
+        documents = enumerate(yaml.load_all(text, _Loader), 1)
+        return [one for number, document in documents for one in _objects(document, number)]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise ValueError(
-            f"{f'line {mark.line + 1}: ' if mark else ''}no YAML: {getattr(error, 'problem', '')}"
-        ) from error
+        what = getattr(error, "problem", None) or getattr(error, "reason", "")
+        raise ValueError(f"{f'line {mark.line + 1}: ' if mark else ''}no YAML: {what}") from error
 
 
 def written_objects(objects: Iterable[Object]) -> str:
@@ -111,17 +113,17 @@ class Twin:
                 changes.put_nowait((event, changed))
 
 
-def _objects(document: Any) -> Iterator[Object]:
-    """Yields the objects of a document; none of an empty one. Raises ValueError."""
+def _objects(document: Any, number: int) -> Iterator[Object]:
+    """Yields the objects of the document with this number; none of an empty one. Raises ValueError."""
     if document is None:
         return
     if isinstance(document, Mapping) and isinstance(items := document.get("items"), Sequence):
         for item in items:
-            yield from _objects(item)
+            yield from _objects(item, number)
         return
     kind, namespace, name = _place(document) if isinstance(document, Mapping) else ("", "", "")
     if not (kind and is_namespace(namespace) and is_name(name)):
-        raise ValueError("each document must be an object with kind, metadata.namespace and metadata.name")
+        raise ValueError(f"document {number}: must be an object with kind, metadata.namespace and metadata.name")
     yield document
 
 

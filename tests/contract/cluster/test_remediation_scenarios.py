@@ -25,10 +25,12 @@ from evalcore.remediation.objects import Kinds, Object
 from evalcore.remediation.sealing import ANSWERS, SEAL, Seals
 from evalcore.scoring.items import Failed
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
+from rampgate.cluster import open_cluster
 from rampgate.command import Context
 from rampgate.console import Failure
 from rampgate.remediation import command
 from rampgate.remediation.cases import LABEL, CaseRunner, NoCase
+from rampgate.settings import Settings
 from streams.cluster.kubernetes import Access, KubernetesCluster
 from streams.cluster.twin import read_objects
 from streams.cluster.watching import Proposals
@@ -376,6 +378,44 @@ async def test_show_applies_the_rule_of_replaced(tmp_path: Path) -> None:
     assert same["missing"] == []
     with pytest.raises(Failure, match="--ended-at"):
         await command.show(Context.of(), source=source, ended_at="soon")
+
+
+async def test_show_takes_no_proposal_that_does_not_say_when_it_was_created_for_a_traces(tmp_path: Path) -> None:
+    text = (FOLDER / "cases" / "oomkill-completed-openai.yaml").read_text()
+    undated = tmp_path / "undated.yaml"
+    undated.write_text(text.replace("creationTimestamp", "madeAt"))
+    told = await command.show(Context.of(), source=undated, ended_at="2026-11-20T08:00:00Z")
+    assert [one["why"] for one in told["missing"]] == ["malformed"]
+    assert told["phase"] == "InProgress"
+
+
+async def test_a_record_of_nothing_replaces_no_earlier_one(tmp_path: Path) -> None:
+    kept = tmp_path / "fix.yaml"
+    kept.write_text("an earlier record")
+    source = FOLDER / "cases" / "oomkill-completed-openai.yaml"
+    found = await command.show(Context.of(), "shop/gone", source=source, record=kept)
+    assert found.failure is not None
+    assert kept.read_text() == "an earlier record"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: A\n---\nkind: B\nmetadata: {name: b}\n", "document 1: must be an object with kind"),
+        ("a: &x 1\nb: *x\n", r"line 2: must be without aliases"),
+        ("a: 1\nb: \x07\n", "no YAML: .*control characters"),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_objects_is_said_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_objects(text)
+
+
+async def test_a_file_of_the_cluster_settings_that_is_none_is_named(tmp_path: Path) -> None:
+    for name in ("cluster_token_file", "cluster_ca_file"):
+        settings = Settings(cluster_url="https://127.0.0.1:1", **{name: tmp_path / "none"})
+        with pytest.raises(Failure, match=f"RAMPGATE_{name.upper()}: must be a file, got .*none"):
+            open_cluster(settings)
 
 
 FAULTS = [

@@ -119,6 +119,17 @@ def test_a_step_of_which_no_named_attempt_was_read_is_unread_and_not_absent() ->
     assert found.unread == [Missing("ExecutionResult/e1", Why.FORBIDDEN)]
 
 
+@pytest.mark.parametrize(
+    "status",
+    [["analysis"], {"steps": "analysis"}, {"steps": []}, {"steps": {step: [] for step in STEPS}},
+     {"steps": {step: {"results": "a1"} for step in STEPS}}],
+)  # fmt: skip
+def test_what_is_no_list_of_results_is_unread_and_not_absent(status: Any) -> None:
+    found = workflow({**proposal({}), "status": status}, {})
+    assert set(found.steps.values()) == {"unread"}
+    assert Missing("AnalysisResult/?", Why.BAD_NAME) in found.missing
+
+
 def test_empty_results_are_absent_steps_and_the_conditions_alone() -> None:
     found = workflow(proposal({"analysis": [], "execution": []}, [met("Denied")]), {})
     assert (found.phase, found.results, set(found.steps.values())) == (Phase.DENIED, {}, {Step.ABSENT})
