@@ -223,6 +223,8 @@ async def _run_all(settings: Settings, path: Path) -> int:
             cases.setdefault(namespace_of(case), []).append((name, case))
         except NoCase as error:
             raise BadFile(f"{path}: {name[:80]}: {error}") from error
+    if not cases:
+        raise BadFile(f"{path}: must have a case, got none; nothing was run")
     failed = []
 
     async def in_turn(runner: CaseRunner, some: Sequence[tuple[str, Mapping[str, Any]]]) -> None:

@@ -286,6 +286,13 @@ async def test_a_file_with_a_case_that_names_no_proposal_is_refused_whole(api: K
     assert api.requests == []
 
 
+async def test_a_file_without_a_case_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text("\n")
+    with pytest.raises(Failure, match="must have a case, got none"):
+        await command.run(Context.of(), cases=file)
+
+
 def read_outputs_of(lines: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
     (folder / "outputs.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
     return [*read_outputs(folder / "outputs.jsonl").values()]
