@@ -136,7 +136,7 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack, day: None) -> None:
     assert (row(dev, "pilot")["both_present"], row(dev, "pilot")["missing_signal"]) == (6, 2)
     assert row(dev, "unregistered")["both_present"] == 6
     listed = {found["vertical"]: found for found in get(dev, "/coverage?window=24h")[1]["verticals"]}
-    assert {"rewards_assistant", "receipts", "unregistered", "unknown"} == set(listed)
+    assert {"rewards_assistant", "receipts", "remediation", "unregistered", "unknown"} == set(listed)
     assert "pilot" not in listed
     ran = rampgate(dev, "coverage", "--window", "24h", "--vertical", "pilot", "--json")
     assert ran.json["verticals"] == [row(dev, "pilot")]
