@@ -189,7 +189,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         git(folder, "init", "-q")
         on = Stage(stack, folder / "configs", told)
         on.merge("shipped")
-        for project in ("receipts-eval", "consumer-agent"):
+        for project in ("receipts-eval", "remediation-eval", "consumer-agent"):
             _project(stack, project)
         assert on.command("rules", "sync", "--yes")["synced"]
         yield on
