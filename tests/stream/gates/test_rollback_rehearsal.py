@@ -145,7 +145,7 @@ def by_git_revert_and_create(stage: Stage) -> None:
     git(stage.configs, "revert", "--no-edit", "HEAD")
     assert stage.command("rules", "validate")["valid"], "what CI runs on the revert"
     created = stage.command("rules", "create", "--name", JUDGE, "--file", str(stage.configs / RULE))
-    assert [one["written"] for one in created["verticals"]] == [[JUDGE], [JUDGE]]
+    assert [one["written"] for one in created["verticals"]] == [[JUDGE]] * 3
     http = str(stage.dev.addresses["http"])
     assert stage.command("refresh", "--http", http)["config_hash"] == created["config_hash"]
 
