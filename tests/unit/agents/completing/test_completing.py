@@ -462,17 +462,17 @@ async def test_an_emptied_redis_is_rebuilt_to_the_same() -> None:
     assert [came(rig, rid) for rid in ("r", "runs")] == before == [[Came.POOLED], [Came.RUNNING]]
 
 
-async def test_none_of_a_thousand_other_traces_waits_for_one() -> None:
+async def test_none_of_ten_thousand_other_traces_waits_for_one() -> None:
     """The join takes them with the one that waits; the reader passes them over."""
     rig = Rig(proposal("runs"))
     plain = [
-        {name: value for name, value in named(f"p{number}").items() if name != "proposal"} for number in range(1_000)
+        {name: value for name, value in named(f"p{number}").items() if name != "proposal"} for number in range(10_000)
     ]
     (one, *_) = await rig.come(named("runs"), *plain)
 
     assert await rig.look() == []
     assert rig.waiting == [one]
-    assert {came(rig, f"p{number}")[0] for number in range(1_000)} == {Came.POOLED}
+    assert {came(rig, f"p{number}")[0] for number in range(10_000)} == {Came.POOLED}
 
 
 def test_the_fields_that_we_add_are_those_that_are_sealed() -> None:
