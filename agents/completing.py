@@ -107,7 +107,7 @@ class Todo:
 @dataclass(eq=False, repr=False)
 class Completing:
     """Completes batches of records. `publish` returns once a record (key, value) of the traces' topic is durable.
-    `observe` is told of each workflow that completes a trace."""
+    `observe` gets each workflow that completes a trace."""
 
     ports: Ports
     policy: Policy

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import evalcore.remediation.status
-import evalcore.specs.live  # noqa: F401  (and this one)
+import evalcore.specs.live  # noqa: F401  (which registers how a rule's spec evaluates)
 from evalcore.lint.checks import CHECKS, lint
 from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.sources import at_source

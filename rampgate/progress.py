@@ -27,7 +27,7 @@ WINDOW = 60.0
 class Progress:
     """One piece of work, shown for as long as the context lasts; its line ends with it, however it ends. `done` and
     `total` count `unit`; a total of None is not known yet. With `spend` both are the questions that it counts, and its
-    cost is told."""
+    cost is shown."""
 
     def __init__(
         self,

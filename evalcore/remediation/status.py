@@ -30,7 +30,7 @@ class ProposalStatus:
         if task.context != "offline":
             raise NoScore(f"{EXPECTED} is a dataset item's; a trace can't say what was expected of it")
         if expected not in list(Phase):
-            raise NoScore(f"{EXPECTED} is none of {', '.join(Phase)}")
+            raise NoScore(f"{EXPECTED}: must be one of {', '.join(Phase)}")
         phase = resolve("proposal_phase", task.source)
         return Evaluation(float(phase == expected), f"the workflow is {phase!s:.40}, expected was {expected}")
 

@@ -59,7 +59,7 @@ class CaseRunner:
             what = f"{self.kinds.proposal}/{name}"
             workflow = await read_workflow(self.cluster, self.kinds, namespace, proposal, what)
         finally:
-            # Whoever cancels waits for this: nothing may stay on the cluster.
+            # The one that cancels waits for this: nothing may stay on the cluster.
             await asyncio.shield(self._delete(namespace, name))
         if isinstance(proposal, Unread):
             return Failed(f"{namespace}/{name} can't be read: {said(proposal)}", proposal.why in UNREAD)

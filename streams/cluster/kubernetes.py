@@ -232,7 +232,7 @@ def _unread(error: Exception) -> Unread:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """Returns the HTTP status behind an error of lightkube, which trips over answers that are no Status object."""
+    """Returns the HTTP status behind an error of lightkube, which fails on answers that are no Status object."""
     while error is not None:
         code = getattr(getattr(error, "status", None), "code", None)
         if isinstance(error, httpx2.HTTPStatusError):

@@ -4,9 +4,4 @@ set -euo pipefail
 export SCENARIO="oomkill"
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/_setup_infra-claude-vertex.sh"
-
-kubectl="${KUBECTL:-kubectl}"
-"$kubectl" apply -f "$here/../fixtures/${SCENARIO}-demo.yaml"
-"$kubectl" -n "${SCENARIO}-demo" wait pod -l "app=${SCENARIO}-demo" --timeout=60s --for=create
-"$kubectl" -n "${SCENARIO}-demo" wait pod -l "app=${SCENARIO}-demo" --timeout=180s \
-  --for=jsonpath='{.status.containerStatuses[0].lastState.terminated}'
+source "$here/_start_fixture.sh"

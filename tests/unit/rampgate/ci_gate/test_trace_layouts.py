@@ -64,7 +64,7 @@ def test_pc5_ac9_a_vertical_says_once_where_its_traces_hold_what_judges_read(rig
     assert missing(gate(rig)) == {(0, 0)}, "of a gate without a vertical each trace says which layout is its"
     rig.registry({**RULES, **SHOP, "verticals/travel.yaml": "{trace: {question: input, answer: output.content}}"})
     travel = verdict("--milestone", "pre_ramp", "--traces", rig.traces, "--vertical", "travel", code=1)
-    assert (missing(travel), codes(travel)) == ({(0, 0)}, {"dataset_mismatch"}), "traces of others are none of its own"
+    assert (missing(travel), codes(travel)) == ({(0, 0)}, {"dataset_mismatch"}), "they are not its own"
 
 
 def test_pc5_ac9_a_trace_without_what_judges_read_has_a_reason_of_its_own(rig: Rig) -> None:

@@ -170,7 +170,7 @@ def test_pf9_fr3_a_seed_leaves_the_floor_its_own_source_and_days(configs: Path) 
     assert calibrate("seed", scored("helpfulness", [5] * 40 + [4]), "--write")[0] == 0
     again = yaml.safe_load((configs / OWN).read_text())
     assert again["threshold"] > stated["threshold"]
-    assert again["floor_provenance"] == stated["floor_provenance"], "the next seed is none of the floor's either"
+    assert again["floor_provenance"] == stated["floor_provenance"], "the next seed is not the floor's either"
 
 
 def gated(configs: Path, day: date, vertical: str, judge: str = "helpfulness") -> Judged:
