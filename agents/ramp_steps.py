@@ -17,7 +17,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -43,6 +43,7 @@ from evalcore.gates.requests import (
 from evalcore.gates.skips import SkippedGate
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused, step_down
 from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.answers import Answer
 from schemas.dead_letters import Record, UnreadableRecord
 from schemas.judges import Milestone
 from schemas.manifests import GateDefaults
@@ -91,6 +92,7 @@ async def answer(
     scope = asyncio.timeout(left)
     gates: list[_Gate] = []
     since = began
+    late: Reason | None = None
     try:
         async with scope, ports.room:
             ends = began + left if left is not None else None
@@ -101,10 +103,15 @@ async def answer(
     except (TimeoutError, OutOfTime) as error:
         if isinstance(error, TimeoutError) and not scope.expired():
             raise
-        if not any(gate.verdict.verdict is VerdictLevel.FAIL for gate in gates):
-            return await refusal(_too_late(request, time.monotonic() - began))
         # A gate that ran and failed stands, whatever the next one would have come to.
+        if not any(gate.verdict.verdict is VerdictLevel.FAIL for gate in gates):
+            late = _too_late(request, time.monotonic() - began)
     halt = await _halt(request, ports)
+    # Only here: a request that met Unavailable before is decided again, and its scores count once.
+    for gate in gates:
+        ports.scores(gate.verdict.milestone, gate.answers)
+    if late is not None:
+        return refused(request, [late], moment(), halt_at=halt, config_hash=config)
     verdicts = [gate.verdict for gate in gates]
     decides = of_step(halt, verdicts).deciding
     worst = next(gate for gate in gates if gate.verdict is decides)
@@ -175,6 +182,7 @@ class _Gate:
     verdict: GateVerdict
     sample: Sample
     coverage: float | None
+    answers: Mapping[str, Sequence[Answer]]
 
 
 async def _gate(
@@ -193,7 +201,6 @@ async def _gate(
     step = asked.step
     asking = AskingGate(asked.request_id, milestone, step.agent_id, step.agent_version, gate.vertical or step.vertical)
     answers = await ports.scoring.score(asking, list(gate.judges.values()), gate.items, _within(ends))
-    ports.scores(milestone, answers)
     history = {
         name: await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
         for name, judge in gate.judges.items()
@@ -211,7 +218,7 @@ async def _gate(
         incomplete=sample.facts.incomplete,
         shortage=shortage,
     )
-    return _Gate(replace(verdict, sample=sample.facts), sample, rate)
+    return _Gate(replace(verdict, sample=sample.facts), sample, rate, answers)
 
 
 def _line(asked: RampRequest, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:

@@ -5,15 +5,18 @@ verdict: a seed, evidence, either past its day, or a suspension (PF-9 FR-3, FR-4
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from agents.gates.ports import AskingGate, Item, OutOfTime
+from agents.ports import Unavailable
 from evalcore.gates.history import Line, Stand
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import as_json, from_json
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
@@ -281,3 +284,47 @@ def test_a_verdict_of_before_has_none_and_is_read() -> None:
         for score in scores.values():
             del score["standing"], score["recalibration_due"]
     assert {score.standing for score in from_json(record).per_judge_scores.values()} == {None}
+
+
+@dataclass
+class Losing(Scripted):
+    """The `calls`-th question after the judges' answers finds no one there."""
+
+    calls: int = 0
+    seen: list[tuple[Milestone, set[str]]] = field(default_factory=list)
+
+    def note(self, milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> None:
+        self.seen.append((milestone, set(answers)))
+
+    def _lose(self) -> None:
+        self.calls -= 1
+        if not self.calls and self.asked:
+            raise Unavailable("Kafka")
+
+    async def suspended(self, judge: str, version: str) -> str:
+        self._lose()
+        return ""
+
+    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
+        self._lose()
+        return self.past
+
+    async def stand(self, asked: RampRequest | InvalidRequest, milestone: Milestone) -> Stand:
+        if self.asked:
+            self._lose()
+        return self.stands
+
+
+def test_pc5_10_2_scores_of_a_request_that_waits_and_is_decided_again_count_once() -> None:
+    """Whichever question between the judges' answers and the verdict of two gates finds no one there."""
+    lost = 0
+    for call in range(1, 40):
+        losing = Losing(calls=call)
+        ask = partial(verdict, losing, scores=losing.note, to_percent=100)
+        try:
+            found = ask()
+        except Unavailable:
+            lost += 1
+            found = ask()
+        assert losing.seen == [(gate.milestone, set(gate.per_judge_scores)) for gate in found.gates]
+    assert lost > 15
