@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 def stand_in(path: Path) -> Twin:
     """Returns a cluster in memory, with the objects of a YAML file. Raises Failure."""
-    from rampgate.input_files import BadFile, content
+    from rampgate.input_files import BadFile, content, fault
     from streams.cluster.twin import Twin, read_objects
 
     try:
         return Twin(read_objects(content(path).decode()))
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path}: {fault('', 'UTF-8', 'other bytes', 'save the file as UTF-8')}") from error
     except ValueError as error:
         raise BadFile(f"{path}: {error}") from error
 

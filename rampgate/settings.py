@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from evalcore.remediation.objects import Kinds
+from evalcore.remediation.objects import Kinds, is_name
 from rampgate.console import Failure
 from schemas.settings import SENTINEL_SCHEMES, in_the_clear, is_loopback, read_secret, read_sentinel_url
 
@@ -353,6 +353,12 @@ class Settings(BaseModel):
         fields = set(Kinds.__dataclass_fields__)
         if isinstance(value, dict) and (strange := [name for name in value if name not in fields]):
             raise ValueError(f"{strange[0]}: must be one of {', '.join(sorted(fields))}")
+        for name, given in value.items() if isinstance(value, dict) else ():
+            # They become parts of URLs.
+            fits = is_name(given) if name == "group" else re.fullmatch("[A-Za-z0-9]+", str(given)) is not None
+            if isinstance(given, str) and not fits:
+                must = "a name of Kubernetes" if name == "group" else "letters and digits"
+                raise ValueError(f"{name}: must be {must}, got {given[:80]!r}")
         return value
 
     @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url", "github_url", "cluster_url")

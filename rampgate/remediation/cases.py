@@ -13,6 +13,7 @@ from typing import Any, Final
 from evalcore.remediation.objects import UNREAD, Kinds, Object, Why, is_namespace
 from evalcore.remediation.workflow import STEPS, children
 from evalcore.scoring.items import Failed
+from rampgate.input_files import fault, shown
 from streams.cluster.port import Cluster, Unread
 from streams.cluster.reading import read_workflow
 from streams.cluster.watching import Known, Proposals
@@ -124,7 +125,7 @@ def _proposal_of(case: Mapping[str, Any]) -> Mapping[str, Any]:
     told = metadata.get("proposal") if isinstance(metadata, Mapping) else None
     if isinstance(told, Mapping) and is_namespace(told.get("namespace")) and isinstance(told.get("spec"), Mapping):
         return told
-    raise NoCase("metadata.proposal: must be {namespace, spec}, the Proposal to apply")
+    raise NoCase(fault("metadata.proposal", "{namespace, spec}, the Proposal to apply", shown(told)))
 
 
 def said(unread: Unread) -> str:

@@ -72,8 +72,9 @@ class KubernetesCluster:
                 transport=_Bounded(transport, access.watch_pause),
             )
         except (ConfigError, OSError, LookupError, msgspec.MsgspecError, TypeError) as error:
+            why = f"the kubeconfig lacks {error}" if isinstance(error, KeyError) else error
             raise ValueError(
-                f"no cluster to ask: {error}; set RAMPGATE_CLUSTER_URL, or KUBECONFIG to a kubeconfig file"
+                f"no cluster to ask: {why}; set RAMPGATE_CLUSTER_URL, or KUBECONFIG to a kubeconfig file"
             ) from error
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | Unread:

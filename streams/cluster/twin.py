@@ -36,7 +36,14 @@ def read_objects(text: str) -> list[Object]:
                 at = f"line {event.start_mark.line + 1}: "
                 raise ValueError(f"{at}must be without aliases (*name), got one; write the value out")
         documents = enumerate(yaml.load_all(text, _Loader), 1)
-        return [one for number, document in documents for one in _objects(document, number)]
+        found: dict[Place, tuple[int, Object]] = {}
+        for number, document in documents:
+            for one in _objects(document, number):
+                if (before := found.setdefault(_place(one), (number, one)))[1] is not one:
+                    kind, namespace, name = _place(one)
+                    again = f"{kind} {namespace}/{name} of document {before[0]} again"
+                    raise ValueError(f"document {number}: must be there once, got {again}; keep one")
+        return [one for _, one in found.values()]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", "")

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import certifi
 import orjson
 import pytest
 
@@ -25,9 +26,10 @@ from evalcore.remediation.objects import Kinds, Object
 from evalcore.remediation.sealing import ANSWERS, SEAL, Seals
 from evalcore.scoring.items import Failed
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
-from rampgate.cluster import open_cluster
+from rampgate.cluster import open_cluster, stand_in
 from rampgate.command import Context
 from rampgate.console import Failure
+from rampgate.input_files import BadFile
 from rampgate.remediation import command
 from rampgate.remediation.cases import LABEL, CaseRunner, NoCase
 from rampgate.settings import Settings
@@ -411,6 +413,10 @@ async def test_a_record_of_nothing_replaces_no_earlier_one(tmp_path: Path) -> No
         ("kind: A\n---\nkind: B\nmetadata: {name: b}\n", "document 1: must be an object with kind"),
         ("a: &x 1\nb: *x\n", r"line 2: must be without aliases"),
         ("a: 1\nb: \x07\n", "no YAML: .*control characters"),
+        (
+            "kind: A\nmetadata: {namespace: n, name: a}\n---\nkind: A\nmetadata: {name: a, namespace: n}\n",
+            "document 2: must be there once, got A n/a of document 1 again",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_of_objects_is_said_with_its_place(text: str, said: str) -> None:
@@ -423,6 +429,34 @@ async def test_a_file_of_the_cluster_settings_that_is_none_is_named(tmp_path: Pa
         settings = Settings(cluster_url="https://127.0.0.1:1", **{name: tmp_path / "none"})
         with pytest.raises(Failure, match=f"RAMPGATE_{name.upper()}: must be a file, got .*none"):
             open_cluster(settings)
+
+
+def test_a_file_of_objects_in_another_encoding_is_named_with_the_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "fix.yaml"
+    file.write_bytes("kind: Päckchen".encode("latin-1"))
+    with pytest.raises(BadFile, match=r"fix.yaml: must be UTF-8, got other bytes; save the file as UTF-8"):
+        stand_in(file)
+
+
+def test_a_ca_file_is_found_from_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is one from there, and not from a kubeconfig."""
+    monkeypatch.chdir(tmp_path)
+    Path("ca.pem").write_text(Path(certifi.where()).read_text())
+    open_cluster(Settings(cluster_url="https://127.0.0.1:1", cluster_ca_file=Path("ca.pem")))
+
+
+def test_a_kubeconfig_without_a_cluster_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config"
+    config.write_text("apiVersion: v1\nkind: Config\ncurrent-context: here\n")
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    with pytest.raises(Failure, match=r"no cluster to ask: the kubeconfig lacks .clusters.; set RAMPGATE_CLUSTER_URL"):
+        open_cluster(Settings())
+
+
+@pytest.mark.parametrize("kinds", [{"proposal": "../x"}, {"group": "a/b"}, {"version": "v1?x"}, {"analysis": ""}])
+def test_a_kind_that_can_be_no_part_of_a_url_is_refused(kinds: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(kinds))}: must be "):
+        Settings(cluster_kinds=kinds)
 
 
 FAULTS = [
