@@ -90,6 +90,7 @@ class Completer:
             {topic: completing.traces},
             parts.clock,
             0.0,
+            back=settings.enrichment_wait_seconds,  # a trace that waits may have come before the first worker
             session_seconds=settings.session_timeout_seconds,
             ready=lambda: not replaying(),
             let_go=lambda: balance.all_end(End.HANDED_OVER),

@@ -77,7 +77,7 @@ class _Place:
 
 class DelayedConsumer(ConsumerRebalanceListener):
     """Hands each record in to its topic's handler, in order, `delay` seconds after it came, and again until it is done.
-    A new group begins with what came since this was made, less the delay. `name` is the `reader` in logs and metrics.
+    A new group begins with what came since this was made, less the delay and `back` seconds. `name` is the `reader` in logs and metrics.
     Nothing is handed in while `ready` is false. `let_go` is called after all partitions were given back."""
 
     def __init__(
@@ -89,6 +89,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
         clock: Clock,
         delay: float,
         *,
+        back: float = 0.0,
         session_seconds: float = 6.0,
         ready: Callable[[], bool] = lambda: True,
         let_go: Callable[[], None] = lambda: None,
@@ -97,7 +98,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
         self._access, self._group, self._handlers, self._clock = access, group, handlers, clock
         self._seconds = delay
         self._delay, self._session, self._ready = round(delay * 1000), session_seconds, ready
-        self._since = clock.now_ms() - self._delay
+        self._since = clock.now_ms() - self._delay - round(back * 1000)
         self._consumer: AIOKafkaConsumer | None = None
         self._work: dict[TopicPartition, asyncio.Task[None]] = {}
         self._places: dict[TopicPartition, _Place] = {}

@@ -174,6 +174,19 @@ async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_a
     assert reader._consumer.commits == [{place: start}], "a worker that takes over must not begin later"
 
 
+async def test_a_new_group_begins_as_far_back_as_records_may_wait_and_a_known_one_where_it_was(rig: Rig) -> None:
+    await rig.send(b"old")
+    await asyncio.sleep(1.5)
+    await rig.send(b"before")
+    rig.start(back=1.0)
+    await come(lambda: rig.handler.values == [b"before"])
+    await rig.stop()
+    rig.start(back=3_600.0)
+    await rig.send(b"after")
+    await come(lambda: b"after" in rig.handler.values)
+    assert rig.handler.values == [b"after", b"before"]
+
+
 async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over_a_defect(
     rig: Rig,
 ) -> None:
