@@ -77,8 +77,9 @@ class _Place:
 
 class DelayedConsumer(ConsumerRebalanceListener):
     """Hands each record in to its topic's handler, in order, `delay` seconds after it came, and again until it is done.
-    A new group begins with what came since this was made, less the delay and `back` seconds. `name` is the `reader` in logs and metrics.
-    Nothing is handed in while `ready` is false. `let_go` is called after all partitions were given back."""
+    A new group begins with what came since this was made, less the delay and `back` seconds. `name` is the `reader` in
+    logs and metrics. Nothing is handed in while `ready` is false. `let_go` is called after all partitions were given
+    back."""
 
     def __init__(
         self,
