@@ -45,8 +45,13 @@ class Served:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "log").read_text().splitlines()
+        *lines, _ = (self.folder / "log").read_text().split("\n")  # the last is empty, or being written
         return [json.loads(line) for line in lines if line.startswith("{")]
+
+    @property
+    def loads(self) -> list[str]:
+        """Why each version was loaded, by the log."""
+        return [line["why"] for line in self.log if line["event"] == "registry_loaded"]
 
     def start(self, **settings: str) -> None:
         """With what it needs and nothing that answers; the folder is named as it is seen from there."""
@@ -243,7 +248,7 @@ def test_sighup_reads_the_files_again(restored: Served) -> None:
     restored.process.send_signal(signal.SIGHUP)
     until(lambda: restored.thresholds()["pre_ramp"] == 4.4, "the new threshold after SIGHUP")
     assert restored.process.poll() is None
-    assert [line["why"] for line in restored.log if line["event"] == "registry_loaded"][-1] == "signal"
+    until(lambda: restored.loads[-1] == "signal", "the log's line, which is written once the version serves")
 
 
 def test_time_alone_brings_a_new_version_and_nobody_without_the_token(tmp_path: Path) -> None:
@@ -260,7 +265,7 @@ def test_time_alone_brings_a_new_version_and_nobody_without_the_token(tmp_path: 
         served.token = None
         assert "wants a token" in str(served.refresh().exception)
         assert served.stop() == 0, "a stop ends the registry's task too"
-    assert [line["why"] for line in served.log if line["event"] == "registry_loaded"] == ["start", "time"]
+    assert served.loads == ["start", "time"]
 
 
 def test_a_worker_starts_without_a_registry_to_serve_says_so_and_takes_a_repaired_one(tmp_path: Path) -> None:
