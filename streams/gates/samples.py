@@ -60,7 +60,7 @@ from schemas.manifests import Dataset, GateDefaults
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts, TrafficFacts
 from streams.gates.candidate import CandidateAnswers
-from streams.gates.traffic import Scope, Window, read_window
+from streams.gates.traffic import RUNNING_SECONDS, Scope, Window, read_window
 from streams.opik.traces import TEXTS
 
 OPIK_LOOKUPS_AT_ONCE = 16
@@ -105,11 +105,17 @@ class PooledTraces:
         """The account of the turns that ended in the last `window_seconds`, and those that may be drawn."""
         # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
         async with self.state_is_complete():
-            return await read_window(self.store, scope, self.clock.now_ms(), window_seconds)
+            return await self._window(scope, self.clock.now_ms(), window_seconds)
 
     async def with_turns(self, scope: Scope, there: Window, turns: Sequence[Key]) -> Window:
         """The same window as it stands now, and these turns at the same moment."""
-        return await read_window(self.store, scope, there.until_ms, there.seconds, turns)
+        return await self._window(scope, there.until_ms, there.seconds, turns)
+
+    async def _window(self, scope: Scope, now_ms: int, seconds: int, turns: Sequence[Key] = ()) -> Window:
+        # A workflow that fails takes longer than one that succeeds: those that have ended by now flatter the agent, so
+        # the others are left out, and too many of them are no sample.
+        waits = bool(self.forms.namespaces) and (scope.vertical is None or scope.vertical in self.forms.namespaces)
+        return await read_window(self.store, scope, now_ms, seconds, turns, 0 if waits else RUNNING_SECONDS)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, is another one in its

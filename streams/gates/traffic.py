@@ -117,15 +117,21 @@ class _Counts:
 
 
 async def read_window(
-    store: Store, scope: Scope, now_ms: int, window_seconds: int, turns: Sequence[Key] = ()
+    store: Store,
+    scope: Scope,
+    now_ms: int,
+    window_seconds: int,
+    turns: Sequence[Key] = (),
+    running_seconds: int = RUNNING_SECONDS,
 ) -> Window:
-    """Return the account of the turns that ended in (now - window, now], to the second. Raises Unavailable."""
+    """Return the account of the turns that ended in (now - window, now], to the second; one that runs for so many
+    seconds is left out of it. Raises Unavailable."""
     until = now_ms // 1000
     since = until - window_seconds
     hours = range((since + 1) // HOUR_SECONDS, until // HOUR_SECONDS + 1)
     parts = {hour: _blocks(hour, since, until) for hour in hours}
     # Younger running turns are no one's evidence: of the hour in which that begins only a part counts.
-    running = max(since, until - RUNNING_SECONDS)
+    running = max(since, until - running_seconds)
     young = {hour: _blocks(hour, since, running) for hour in hours}
     places = [pool_place(scope.vertical and short_name(scope.vertical), scope.names, hour) for hour in hours]
     blocks = list(dict.fromkeys(part.key for some in (parts, young) for of in some.values() for part in of or ()))
