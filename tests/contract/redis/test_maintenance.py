@@ -242,6 +242,7 @@ async def test_nothing_withheld_is_written_while_topics_are_read_again(worker: W
     worker.replaying = True
     await worker.maintenance.withheld()
     assert worker.world.scores.log == []
+    assert worker.reports == [], "no turn is looked at, and Opik is not asked"
     assert await worker.marked()
 
 

@@ -172,7 +172,10 @@ def test_pf9_fr4_ac14_what_is_overdue_is_looked_for_every_week_and_agreement_on_
     assert steps[-1]["if"] == "failure()"
     assert "gh issue create" in steps[-1]["run"]
     asked = load(ROOT / ".github" / "workflows" / "registry.yml")
-    assert any("check cadence --only agreement" in step.get("run", "") for step in asked["jobs"]["validate"]["steps"])
+    runs = [step.get("run") for step in asked["jobs"]["validate"]["steps"]]
+    assert ".venv/bin/rampgate check cadence --only agreement --metrics-file cadence.prom" in runs, (
+        "its exit code is the step's"
+    )
 
 
 def test_pf9_fr13_judges_are_checked_for_drift_every_week_and_in_pull_requests_that_touch_them() -> None:

@@ -117,6 +117,11 @@ def test_a_trace_without_an_id_that_is_repeated_is_one_trace() -> None:
     assert agreed("pre_full", [nameless] * 100, ways=(by_gate_run,))[0] == "fail"
 
 
+def test_an_item_that_its_dataset_has_thirty_times_is_one_item_whichever_way_it_goes() -> None:
+    _, numbers, _ = agreed("pre_ramp", [*[trace(number) for number in range(12)], *[golden(1)] * 30])
+    assert numbers["helpfulness"][2] == 13
+
+
 def test_the_last_of_two_posts_of_a_trace_counts() -> None:
     items = [{**trace(0), "output": None}, *[trace(number) for number in range(12)]]
     level, numbers, _ = agreed("pre_ramp", items)
