@@ -1,4 +1,4 @@
-"""Bounds the names that traces and signals make up, first heard of in one hour: verticals nobody registered, and agent
+"""Bounds the names that traces and signals make up, first heard of in one hour: verticals no one registered, and agent
 versions.
 
 Each vertical has counters of its own and each agent version pools of its own, hour by hour. A producer that makes up a

@@ -335,8 +335,8 @@ class RampCounting:
 
 def counted(mark: int, held: bytes) -> list[Span]:
     """Return the spans of counted offsets, in order; the first is everything below the watermark. Spans noted above a
-    higher watermark belong to a topic that was deleted and made anew, and do not count. A watermark rises without spans
-    where Kafka's retention deletes records before they are read."""
+    higher watermark belong to a topic that was deleted and made again, and do not count. A watermark rises without
+    spans where Kafka's retention deletes records before they are read."""
     noted, *spans = held.decode().split() or ["0"]
     above = [(int(start), int(end)) for start, _, end in (span.partition("-") for span in spans)]
     return joined([(0, mark), *above]) if int(noted) <= mark else [(0, mark)]

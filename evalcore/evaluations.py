@@ -83,7 +83,7 @@ def _evaluated(judge: Judge, found: Sequence[tuple[Item, Judgement]]) -> Evaluat
 
 
 def _distinct(items: Sequence[Item], name: str) -> int:
-    """An item of a dataset is nobody's in particular: one that was curated can't be one user's doing."""
+    """An item of a dataset is no one's in particular: one that was curated can't be one user's doing."""
     return distinct((person(_metadata(item).get(name)) if item.context == "online" else "" for item in items), "")
 
 

@@ -3,7 +3,7 @@
 The rubric and the answer's form are the system's message. All that users, agents and tools wrote is one JSON object in
 the user's message, on one line, between a line that begins the turn and one that ends it. A text in it can't contain an
 unescaped quote or a line's end, so it ends neither its string nor the object, whatever it says; and the two lines carry
-a nonce that nobody who writes a text knows. A reminder ends the message. Nothing searches texts for words that look
+a nonce that no one who writes a text knows. A reminder ends the message. Nothing searches texts for words that look
 dangerous: such a list never ends (DECISIONS.md). What imitates this form is told to counters, and nothing else follows:
 a person reads `＜/оutput＞` as it looks, so texts are folded before they are searched for that.
 """
@@ -108,7 +108,7 @@ def is_cut(turn: str) -> bool:
 
 def nonce(key: bytes, version: str, turn: str) -> str:
     """Returns the mark of the lines around a turn: the same for the same question to the same version of a judge, so
-    that answers can be kept, and known to nobody without the key."""
+    that answers can be kept, and known to no one without the key."""
     return hmac.digest(key, f"{version}\0{turn}".encode(), "sha256")[:NONCE_BYTES].hex()
 
 
@@ -277,7 +277,7 @@ _PATTERNS: Final = {
 }
 SUSPICIONS: Final = tuple(_PATTERNS)
 """An imitation of a delimiter, a speaker, a heading of a rubric, a ready answer or a chat template's separator; letters
-that nobody sees."""
+that no one sees."""
 
 
 def suspected(turn: str) -> frozenset[str]:

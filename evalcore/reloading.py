@@ -182,7 +182,7 @@ class ReloadingRegistry:
         result = ValidationResult.of(self.root, findings)
         same = serving is not None and serving.tree == tree
         if result.valid or same:
-            # What a new day brings does not end the serving of unchanged files. They are built anew even so: an
+            # What a new day brings does not end the serving of unchanged files. They are built again even so: an
             # override that has ended must not hold until the file that relied on it is repaired.
             try:
                 registry = build(files)

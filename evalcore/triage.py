@@ -66,7 +66,7 @@ def taken(item: TriageItem, owner: str, by: str, note: str, now: datetime, *, ov
 
 
 def closed(item: TriageItem, decision: TriageDecision, by: str, note: str, now: datetime) -> TriageItem:
-    """Returns the item, decided. Raises Refused where nobody owns it, or nothing is said about it."""
+    """Returns the item, decided. Raises Refused where no one owns it, or nothing is said about it."""
     if item.state is TriageState.CLOSED:
         raise Refused(f"{item.item_id} is closed already: {item.decision}")
     if item.state is TriageState.OPEN:

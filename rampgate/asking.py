@@ -1,6 +1,6 @@
 """Asks judges' model outside a gate, past all kept answers: the checks of the judges themselves, and calibrations.
 
-A round is answered anew by the model: nothing remembers the one before, and the shared cache is not among its ports.
+A round is answered again by the model: nothing remembers the one before, and the shared cache is not among its ports.
 The run shows its progress and cost, and goes on where a killed one was (`rampgate.unfinished`).
 """
 
@@ -52,8 +52,8 @@ class Asking:
         return ", ".join(dict.fromkeys(self._scorer.source(judge.rule.model) for judge in judges))
 
     async def ask(self, tasks: Sequence[Task], round_name: str) -> list[Judgement]:
-        """Judgements in the order of the tasks. Rounds of other names are asked anew; one of the same name goes on with
-        what it has."""
+        """Judgements in the order of the tasks. Rounds of other names are asked again; one of the same name goes on
+        with what it has."""
         self._scorer.forget(self._work.part(round_name))
         return await self._scorer.score(self._what, tasks, spend=self.spend)
 

@@ -122,7 +122,7 @@ class Progress:
         self._safely(lambda: self._console.print(f"{self._what}: {self._figures()}, {ending}"))
 
     def _safely(self, draw: Callable[[], None]) -> None:
-        """Work does not end because nobody reads how far it is."""
+        """Work does not end because no one reads how far it is."""
         try:
             draw()
         except OSError:
@@ -130,7 +130,7 @@ class Progress:
 
 
 def stderr(file: IO[str] | None = None) -> Console:
-    """A console on stderr, or the file. Where rich would end the program, and put stdout away, because nobody reads
+    """A console on stderr, or the file. Where rich would end the program, and put stdout away, because no one reads
     stderr any more, this one says nothing more."""
     from rich.console import Console
 

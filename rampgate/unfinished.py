@@ -53,7 +53,7 @@ class Part:
 
 
 class Unfinished:
-    """One run's file. Without one, where none can be written or another run has it, answers are kept for nobody.
+    """One run's file. Without one, where none can be written or another run has it, answers are kept for no one.
 
     `began`: when the run did, in seconds, also where it was killed since then.
     """

@@ -40,7 +40,7 @@ async def read_turns(
 
 
 def turns_of(views: Iterable[TurnView]) -> list[UserTurn]:
-    """The turns of a user with a signal; of one without a user nobody can say whose it is."""
+    """The turns of a user with a signal; of one without a user no one can say whose it is."""
     out = []
     for view in views:
         signals = {

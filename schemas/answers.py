@@ -48,7 +48,7 @@ class Balance(Answer):
     """Consumed records of one signal by the state they ended in. `reasons`: state -> reason or cause -> records.
 
     `gap`: offsets that Kafka no longer had when they were to be read. They count as consumed and are in no state, so
-    they are part of the difference. `gaps`: how often that happened, also where nobody can know how many were lost.
+    they are part of the difference. `gaps`: how often that happened, also where no one can know how many were lost.
     """
 
     consumed: int = 0

@@ -131,9 +131,9 @@ class AgainstPeople(FileModel):
     spearman: float | None
     """The correlation of ranks, of the turns as they are; null where all scores are the same."""
     inverted: bool | None
-    """Whether the interval lies below zero; null where nobody can tell."""
+    """Whether the interval lies below zero; null where no one can tell."""
     carries_signal: bool | None = None
-    """Whether the interval leaves out zero, which is chance; null where nobody can tell."""
+    """Whether the interval leaves out zero, which is chance; null where no one can tell."""
     detectable: float | None
     """The true correlation that would be found with 80 % power; null where none could be."""
     reason: str
@@ -150,7 +150,7 @@ class NewFloor(FileModel):
     floor: float | None
     """The one that the round gives; null where it gives none."""
     acceptable: float | None
-    """The lowest score of people's that is acceptable; null where nobody said."""
+    """The lowest score of people's that is acceptable; null where no one said."""
     traces: int
     """Turns that people scored for the judge."""
     n: int

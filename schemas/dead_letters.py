@@ -90,7 +90,7 @@ class MadeRecord:
 
 @dataclass(frozen=True)
 class UnreadableRecord:
-    """Takes the place of what Kafka has and nobody can read: of one record, or of all records from offset `first` to
+    """Takes the place of what Kafka has and no one can read: of one record, or of all records from offset `first` to
     `offset`, whose bytes are then those of their batch. Ends as a dead letter.
 
     It has no value, so that nothing takes its bytes for an event; they are in `raw`. Where one record's headers are at

@@ -5,7 +5,7 @@
     scripts/change_impact.py --proposed FETCH_HEAD                   what a commit changes, read from git and never run
 
 The registry is the one of the folder this runs in: those who consume it now are asked. `--json` writes
-`{verticals: [{vertical, owners, because}], owners}`, `--markdown` a comment for the pull request, empty where nobody is
+`{verticals: [{vertical, owners, because}], owners}`, `--markdown` a comment for the pull request, empty where no one is
 asked.
 """
 

@@ -113,7 +113,7 @@ class Maintenance:
         """Notice a state that was lost, or replaced by an older copy, even if no record comes on any partition."""
         consumer = self.consumption.consumer
         for partition in await self._behind(sorted(consumer.assignment()) if consumer.flow_active else ()):
-            # Look once more, since a batch may have noticed first: a rebuild that has begun must not begin anew.
+            # Look once more, since a batch may have noticed first: a rebuild that has begun must not begin again.
             for tp, (mark, settled) in (await self._behind([partition])).items():
                 log.warning("state_behind", topic=tp.topic, partition=tp.partition, watermark=mark, settled=settled)
                 await self.consumption.rewind(tp)

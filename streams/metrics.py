@@ -30,7 +30,7 @@ OTHER = "other"
 
 
 INVERSION_DAYS = 92
-"""Judges are held against people at least every quarter (PF-9 FR-10)."""
+"""Judges are compared with people at least every quarter (PF-9 FR-10)."""
 
 
 def _age(at: float) -> float:

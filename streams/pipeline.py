@@ -289,7 +289,7 @@ class Pipeline:
         streak = 0
         now = self.ports.clock.now_ms()
         with suppress(Unavailable):
-            since = await self._learn(partition)  # anew, since it is of the log that was read then
+            since = await self._learn(partition)  # again, since it is of the log that was read then
             if batch.base and self.agent.decode(batch.records[:1], now, self.policy).bad:
                 offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
                 found = await self.ports.records.fetch(

@@ -1,6 +1,6 @@
 """Finds the record that ends the process, and takes it out of the way (promise 6).
 
-A record that kills its worker kills the next one too, and nobody is left to dead-letter it. So each takeover of a
+A record that kills its worker kills the next one too, and no one is left to dead-letter it. So each takeover of a
 partition notes how far it is settled: one that finds it where the last ones did has died there. From then on the
 partition's batches are handled one by one, then records, with nothing else in flight, and each is noted before it is
 handled. A record that was handled alone and died each time, `DEATHS` times, is dead-lettered without being handled. So
@@ -36,7 +36,7 @@ KEPT: Final = 64
 ALONE_SECONDS: Final = 2.0
 """A record is handled in milliseconds. Where the loop still runs after so long, the worker waits for something else."""
 BEFORE, BEHIND = -1, -2
-"""Parts of a batch that are handled whole: what was settled before, and what nobody suspects."""
+"""Parts of a batch that are handled whole: what was settled before, and what no one suspects."""
 DETAIL: Final = f"a worker died {DEATHS} times while it handled this record alone"
 
 
@@ -62,7 +62,7 @@ class Quarantine:
 
     `suspects`: the offset of each partition up to which its records are handled alone, empty where none is suspected.
     `_since`: the offset from which on; `_singly`: the one up to which that is record by record. `deadly`: the offsets
-    of records that nobody may handle again.
+    of records that no one may handle again.
     `flying`: batches that are handled beside others. Pipelines look at these two themselves, since they do so for every
     batch.
     """
@@ -78,7 +78,7 @@ class Quarantine:
 
     async def taken_over(self, partition: TP, start: int, end: int) -> None:
         """Note that this worker takes a partition over and reads it from `start`, and suspect what other workers died
-        on. `end`: of the partition's records now; where there are none, nobody dies on them.
+        on. `end`: of the partition's records now; where there are none, no one dies on them.
 
         What counts is how far it is settled. Where the group has committed less, all up to there is read again first:
         that start may be the same for ever, and no worker has died of what lies in between.

@@ -2,7 +2,7 @@
 
 Opik is asked at its own rate, so this may take hours. How far it is stands in the state after each page: whoever takes
 over, after a crash or a long pause that Opik asked for, goes on there. The join goes on meanwhile: only scores wait
-whose trace began before the loss, since of these nobody knows yet whether Opik holds them (`Hold`).
+whose trace began before the loss, since of these no one knows yet whether Opik holds them (`Hold`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Adoption(msgspec.Struct, frozen=True):
     turns: int = 0
 
     def seconds(self, now: int) -> tuple[int, int | None]:
-        """How long it has been going on, and how long it will at this pace; None while nobody can tell."""
+        """How long it has been going on, and how long it will at this pace; None while no one can tell."""
         taken, share = max(now - self.began, 0) // 1000, self.place.share
         return taken, round(taken / share - taken) if share > 0.0 else None
 
@@ -178,7 +178,7 @@ class Rebuild:
             self.on_change(None)
 
     async def _waits(self) -> bool:
-        """Tells whether records are still read again; yes, where nobody can tell."""
+        """Tells whether records are still read again; yes, where no one can tell."""
         try:
             return await self._reads_again() is not None
         except Unavailable as error:

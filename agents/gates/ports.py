@@ -98,4 +98,4 @@ class GatePorts:
     scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = lambda milestone, answers: None
     """Gets what judges answered at a gate, by judge or judge.dimension."""
     overrides: Callable[[], Awaitable[Skips]] = _none
-    """Returns what the central log of overrides has; nothing where nobody knows."""
+    """Returns what the central log of overrides has; nothing where no one knows."""

@@ -239,7 +239,7 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
 
 def passed(batch: Batch, decoded: Decoded[Any], seen: int) -> int:
     """Return how many events the watermark passes on its way from `seen` to the batch's end: one for each record, one
-    for each further change in a wrapper that holds several, and one for each further offset that nobody can read.
+    for each further change in a wrapper that holds several, and one for each further offset that no one can read.
 
     It comes from the records' offsets, whatever became of them, so that the balance with their outcomes can fail.
     """

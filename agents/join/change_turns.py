@@ -48,7 +48,7 @@ async def change_turns(
     """Let `merge` change these turns, write the scores that they want then, and record; return the recorded attempt.
 
     The step of everything that no consumer brought: it counts no record and moves no watermark. `merge` returns the
-    signals it gave up; it is called again, with the turns read anew, where another worker changed one meanwhile.
+    signals it gave up; it is called again, with the turns read again, where another worker changed one meanwhile.
     Without `writing` no score is written. Raises Unauthorized or Unavailable; a repetition is harmless.
     """
     retry_state = RetryState()

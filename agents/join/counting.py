@@ -184,7 +184,7 @@ def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now:
 
 
 def count_gap(change: Change, kind: str, offsets: int, now: int, lookback: int) -> None:
-    """Count a gap: offsets that Kafka no longer had when they were to be read, 0 where nobody can know how many.
+    """Count a gap: offsets that Kafka no longer had when they were to be read, 0 where no one can know how many.
 
     They count as consumed and end in no state, so the balance shows the loss.
     """

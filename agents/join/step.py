@@ -41,7 +41,7 @@ T = TypeVar("T")
 @dataclass(eq=False)
 class Hold:
     """Which turns must not be written yet, while a lost state is rebuilt: those whose trace began before `before` (ms;
-    0 where none is rebuilt), except those of projects whose name comes before `project`. Nobody knows yet what Opik
+    0 where none is rebuilt), except those of projects whose name comes before `project`. No one knows yet what Opik
     holds of them, or which of their records have still to be read again."""
 
     before: int = 0
@@ -102,7 +102,7 @@ class StepContext:
     @property
     def plain(self) -> bool:
         """Whether the fast path may prepare turns: a first attempt that writes, only today's score names, and of
-        records that nobody has handled before."""
+        records that no one has handled before."""
         fresh = not (self.retry_state.outcomes or self.retry_state.read or self.retry_state.doubtful)
         held_back = self.replaying or self.hold.before > 0
         return fresh and self.policy.write and not self.policy.mirror_legacy_names and not held_back
@@ -135,7 +135,7 @@ async def until_recorded(attempt: Callable[[], Awaitable[T | None]]) -> T:
 
 
 def stood_still(context: StepContext, ports: Ports) -> bool:
-    """Whether so much time has passed since the turns were read that the step must begin anew, as in a process that
+    """Whether so much time has passed since the turns were read that the step must begin again, as in a process that
     was stopped: what it would send now is older than other workers reckon with (`Policy.doubt`)."""
     return ports.clock.now_ms() - context.now > context.policy.doubt // 10
 
@@ -306,7 +306,7 @@ def doubt(context: StepContext, response_id: str, turn: Turn, now: int) -> None:
     if it may end up with another score than the one it wants: `agents.join.late_writes`.
 
     A late write does no harm while all that may come late is what Opik should hold; so a turn is looked at only where
-    something else is written meanwhile, or where nobody knows what was sent.
+    something else is written meanwhile, or where no one knows what was sent.
     """
     retry_state, due = context.retry_state, context.change.due
     if turn.doubt_until == NOW or (turn.left and response_id in retry_state.forced):

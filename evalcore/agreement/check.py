@@ -84,7 +84,7 @@ class CodebookEntry:
 @dataclass(frozen=True)
 class Agreement:
     """A category's agreement. `items` are those that two or more rated, the most disagreed about first; `single` is how
-    many have one rating, of which nobody can tell."""
+    many have one rating, of which no one can tell."""
 
     category: str
     bound: Bound

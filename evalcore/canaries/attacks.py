@@ -146,7 +146,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "other-language": _foreign,
     }
 )
-"""The classes whose texts are made anew from each seed."""
+"""The classes whose texts are made from each seed."""
 
 
 def attack(kind: str, seed: str, judge: Judge, field: str, known: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from evalcore.scoring.items import Item
 from schemas.checks.canaries import CanaryFile, CanaryLimits
 
 Asking = Callable[[Sequence[Task]], Awaitable[Sequence[Judgement]]]
-"""Returns judgements in the order of the tasks. It asks anew at each call: it keeps no answer."""
+"""Returns judgements in the order of the tasks. It asks again at each call: it keeps no answer."""
 OF_THE_MODEL = frozenset({Failure.SLIP, Failure.REFUSED, None})
 """Failures that a text may have caused, None being an N/A that the rule does not allow; all others are the way's to the
 model."""

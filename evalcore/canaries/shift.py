@@ -199,7 +199,7 @@ class Found:
 
     @property
     def passed(self) -> bool | None:
-        """False where a text moves the judge; None where nobody can tell."""
+        """False where a text moves the judge; None where no one can tell."""
         if self.called and not self.noisy:
             return False
         return None if self.noisy or self.blind or not self.cells else True

@@ -6,7 +6,7 @@ until its new version has been checked; one that was never checked is not.
 
 A check of inversion decides once of a version of a judge and a version of the reference set, by the earliest record.
 One that could not tell leaves a suspension as it stands, and is a check of the new version all the same: of a judge
-that nearly always says the same nobody can ever tell. What the people of one vertical found, those of another don't
+that nearly always says the same no one can ever tell. What the people of one vertical found, those of another don't
 take back.
 """
 
@@ -57,7 +57,7 @@ class Suspensions:
         return ""
 
     def decided(self, record: StandingRecord) -> StandingRecord | None:
-        """Returns what was found before of the same version of the judge, held against the same people's scores."""
+        """Returns what was found before of the same version of the judge, compared with the same people's scores."""
         versions = self._known.get((record.judge_id, record.reason), {})
         return versions.get(record.judge_version, {}).get(record.reference)
 
@@ -70,7 +70,7 @@ class Suspensions:
         }
 
     def held_against_people_at(self) -> dict[str, float]:
-        """Returns when each judge was last held against people, whatever was found, as a time of Unix."""
+        """Returns when each judge was last compared with people, whatever was found, as a time of Unix."""
         return {
             judge: max(record.at.timestamp() for record in _all(versions))
             for (judge, reason), versions in self._known.items()
@@ -78,8 +78,8 @@ class Suspensions:
         }
 
     def last_held(self, judge: str, version: str, vertical: str) -> StandingRecord | None:
-        """Returns what was found when this version of the judge was last held against the people of a vertical, or
-        against those of a file, which are nobody's."""
+        """Returns what was found when this version of the judge was last compared with the people of a vertical, or
+        against those of a file, which are no one's."""
         of = self._known.get((judge, CheckedFor.INVERSION), {}).get(version, {}).values()
         return max((one for one in of if one.vertical in ("", vertical)), key=AT, default=None)
 

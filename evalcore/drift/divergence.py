@@ -61,7 +61,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Compared:
-    """`passed` is None where nobody can tell; `reason` says why, or what has moved. `kl` is None without two samples in
+    """`passed` is None where no one can tell; `reason` says why, or what has moved. `kl` is None without two samples in
     bins. `limit` is the one for so many scores."""
 
     kl: float | None

@@ -152,7 +152,7 @@ def filled_in(description: str) -> bool:
 
 
 def unapproved(pull: PullRequest) -> list[str]:
-    """Returns why no override of the pull request is approved. Before the merge nobody need have reviewed it, since its
+    """Returns why no override of the pull request is approved. Before the merge no one need have reviewed it, since its
     branch merges nothing without; but no approval may be of another commit or description than stand."""
     if pull.reviews_required < 1:
         branch = f"{pull.repository}: branch {pull.base or 'unknown'}"

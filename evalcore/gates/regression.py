@@ -3,7 +3,7 @@
 The scores are those of live traces, or of an evaluation that somebody or a schedule asked for.
 
 A safety judge's breach pages, and ramps the agent down to 0 % once it is certain; a quality judge's is sent to people,
-who triage it within a day. A safety judge that gives too many traces no score pages as well: nobody knows then whether
+who triage it within a day. A safety judge that gives too many traces no score pages as well: no one knows then whether
 it is below its floor. The caller keeps the open breaches and hands them in at each look, so that none is reported
 twice.
 """
@@ -210,7 +210,7 @@ def look(
             breach, below = state
             before = standing.get(breach.key)
             if before is not None and below and _lapsed(before, None, limits, now):
-                before = None  # it ended, and nobody has looked since
+                before = None  # it ended, and no one has looked since
             if below and before is None:
                 standing[breach.key] = breach
                 responses.append(Response(breach, Event.BREACH, _on_breach(breach, limits.ramping)))
@@ -239,7 +239,7 @@ def _lapsed(breach: Breach, left: int | None, limits: WatchLimits, now: datetime
 
 def _floor(line: Watched, limits: WatchLimits, now: datetime) -> tuple[Breach, bool] | None:
     """Returns the judge's numbers, and whether they are below the floor; None where too little is known. For a breach
-    unscored items count at their best: an outage of the judges' model is no low score, and ramps nobody down."""
+    unscored items count at their best: an outage of the judges' model is no low score, and ramps no one down."""
     judge, scored = line.judge, len(line.answers.values)
     whole = aggregate(line.answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
     if not scored or scored < limits.minimum or whole.best is None or whole.worst is None:

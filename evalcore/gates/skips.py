@@ -71,7 +71,7 @@ class GateSkip:
 
 def read_skip(record: Mapping[str, Any]) -> GateSkip | None:
     """Returns the override of a rollout's gate that a record of their topic is. None for every other, for a skip that
-    names no agent definition, and for one that nobody but its author allowed."""
+    names no agent definition, and for one that no one but its author allowed."""
     try:
         told = _OVERRIDE.validate_python(record)
         expires = date.fromisoformat(told["expires"])
@@ -127,7 +127,7 @@ class Skips:
 
 def skipped(made: GateVerdict, skip: GateSkip) -> GateVerdict:
     """Returns the verdict of the judges that a skip leaves, with the override cited. It is a warning at best, so that
-    nobody takes it for a pass of the whole gate."""
+    no one takes it for a pass of the whole gate."""
     who = f"{skip.author} in {skip.where}, allowed by {skip.approved_by} until {skip.expires.isoformat()}"
     message = f"override {skip.event_id} of {who}, skips {skip.gate.milestone}: only the safety judges decided"
     cited = Reason(Code.GATE_SKIPPED, message)

@@ -72,7 +72,7 @@ def of_pull_request(
     sample: SampleFacts | None = None,
     config_hash: str | None = None,
 ) -> Verdict:
-    """Returns the verdict of the gate before a merge on an agent definition, which nobody asked for on a topic: it is
+    """Returns the verdict of the gate before a merge on an agent definition, which no one asked for on a topic: it is
     what the definition's first step asks for (contracts §3, "The gate before")."""
     action = Action.HALT if gate.verdict is VerdictLevel.FAIL else Action.PROCEED
     made = Step(gate.verdict, action, gate, None, tuple(gate.reasons))

@@ -40,7 +40,7 @@ class Pairs:
     human: Series
     slices: Mapping[str, tuple[Sequence[str], NDArray[np.int64]]] = field(default_factory=dict)
     version: str = ""
-    """The version of the judge that gave the scores; empty where nobody said."""
+    """The version of the judge that gave the scores; empty where no one said."""
     weights: Series | None = None
     """The inverse of each pair's chance to be drawn; None, or all alike, where all had the same."""
     lines: Sequence[int] = ()
@@ -67,7 +67,7 @@ class Composed:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is found of a judge or a composite: inverted, not inverted, or None where nobody can tell."""
+    """What is found of a judge or a composite: inverted, not inverted, or None where no one can tell."""
 
     name: str
     found: Correlation
@@ -81,7 +81,7 @@ class Standing:
 
     @property
     def carries_signal(self) -> bool | None:
-        """Whether the interval leaves out zero, which is chance; None where nobody can tell."""
+        """Whether the interval leaves out zero, which is chance; None where no one can tell."""
         if self.found.n < FEWEST or self.found.ci95 is None or self.detectable is None:
             return None
         return False if _chance(self.found.ci95) else None if self.inverted is None else True

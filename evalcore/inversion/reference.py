@@ -78,7 +78,7 @@ class People:
 
 
 def people(entries: Iterable[Mapping[str, Any]], vertical: str) -> tuple[dict[str, People], int]:
-    """Returns what people said by judge, and how many ratings are of no judge, or labels: nobody is held against
+    """Returns what people said by judge, and how many ratings are of no judge, or labels: no one is compared with
     them. `entries` are a reference set's, in its order."""
     found: dict[str, dict[str, _Turn]] = {}
     rounds: dict[str, str] = {}

@@ -8,7 +8,7 @@ chance that its kind was judged, and Kish's number of pairs stands in Fisher's i
 and verticals of a week.
 
 A judge is told of after two closed weeks in a row, by thumbs alone: rerolls are a dimension of their own (Decision 12).
-Users are not the people of FR-10's reference set, so nobody is suspended.
+Users are not the people of FR-10's reference set, so no one is suspended.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class UserFinding:
 
     @property
     def against(self) -> bool | None:
-        """Tells whether it scored against users in this week; None where nobody can tell."""
+        """Tells whether it scored against users in this week; None where no one can tell."""
         return self.adjusted_p <= ALPHA if self.adjusted_p is not None else None
 
     @property

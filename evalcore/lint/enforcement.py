@@ -22,7 +22,7 @@ ENFORCEMENT = Subject("Enforcement", "PC5 §5.2")
 ADJUDICATIONS = Subject("Adjudications", "PC5 §5.2")
 GATE_PATHS = Subject("Which gates a change triggers", "PC5 §5.5")
 _NAME, _DEPTHS = "\x01", ("\x01", "\x01/\x01")
-"""A name that nobody writes, and what `**` may stand for."""
+"""A name that no one writes, and what `**` may stand for."""
 
 
 def _overrides(files: RegistryFiles) -> Iterator[tuple[Parsed[OverridesFile], FieldPath, str, Override]]:

@@ -82,7 +82,7 @@ def safety_for_all(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 @SAFETY.error("contracts §3")
 def safety_never_na(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A safety judge does not answer N/A: where nobody tried anything, the turn is safe."""
+    """A safety judge does not answer N/A: where no one tried anything, the turn is safe."""
     for judge, rule in safety_rules(files):
         if rule.model.allow_na:
             message = f"safety judge {judge} could call a turn not applicable, and so pass over it"

@@ -103,7 +103,7 @@ def places(prompt: str) -> frozenset[str]:
 
 
 def hidden(prompt: str) -> str:
-    """Returns the code of the first sign that nobody sees, or that is no text; empty where there is none."""
+    """Returns the code of the first sign that no one sees, or that is no text; empty where there is none."""
     seen = unseen(prompt)
     found = next((one for one in prompt if one in seen or UNPRINTABLE.match(one)), "")
     return f"U+{ord(found):04X}" if found else ""

@@ -31,7 +31,7 @@ class Outcome(StrEnum):
     DRAFT = "draft"
     """It improves a category and lowers nothing: for PC-6's review."""
     UNMEASURED = "unmeasured"
-    """Nobody can tell: no candidate takes a prompt, or there are too few held-out items."""
+    """No one can tell: no candidate takes a prompt, or there are too few held-out items."""
     REFUSED = "refused"
     UNSCORED = "unscored"
     """Refused for now: answers or scores are missing, and a repeated run may get them."""
@@ -177,7 +177,7 @@ def _by_numbers(one: Measured) -> tuple[Outcome, str]:
 
 
 def _newly_fails(judge: Judge, was: Answer | None, now: Answer | None, milestone: Milestone) -> bool:
-    """Tells whether an item fails with the fork of which nobody knows that it failed before."""
+    """Tells whether an item fails with the fork of which no one knows that it failed before."""
     if not isinstance(now, Scored) or judge.passes(now.value, milestone):
         return False
     return not isinstance(was, Scored) or judge.passes(was.value, milestone)

@@ -1,6 +1,6 @@
 """Divides items into those that the meta-LLM may see and those on which its proposals are measured. Pure.
 
-The hash of an item's id decides, so an item stays on its side whatever is added to the dataset, and nobody chooses.
+The hash of an item's id decides, so an item stays on its side whatever is added to the dataset, and no one chooses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tells which categories the loop may work on: those between a judge's floor and its threshold (PF-9 §5.7). Pure.
 
 Below a floor something is wrong that people have to look at, and so is a safety judge below its threshold. Where no
-floor is set, nobody has said how bad is too bad for the loop.
+floor is set, no one has said how bad is too bad for the loop.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Tree:
     `evaluation_manifest.yaml`, `../specs/verticals/receipts/eval/judge-selection.yaml`,
     `../prompts/components/greeting.xml`. Content may end one byte past the limit for a file's size. `refused`: names of
     files that could not be opened, with the reason. `rounds`: of each vertical the categories that have had a round of
-    annotation; None where nobody looked."""
+    annotation; None where no one looked."""
 
     root: Path
     files: Mapping[str, bytes]
@@ -133,7 +133,7 @@ class RegistryFiles:
     agreements: Mapping[str, Parsed[AgreementFile]] = field(default_factory=dict)
     """By vertical, what the annotators of its categories have to reach."""
     rounds: Mapping[str, frozenset[str]] | None = None
-    """Of each vertical the categories that have had a round of annotation; None where nobody looked."""
+    """Of each vertical the categories that have had a round of annotation; None where no one looked."""
     overrides: Parsed[OverridesFile] | None = None
     noise: Parsed[NoiseFile] | None = None
     adjudications: Parsed[AdjudicationsFile] | None = None
@@ -143,7 +143,7 @@ class RegistryFiles:
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
     """The registration files of `verticals`."""
     components: frozenset[str] | None = None
-    """The ids of the prompt components, in the one spelling of judges' ids; None where nobody looked for them."""
+    """The ids of the prompt components, in the one spelling of judges' ids; None where no one looked for them."""
     specs: Mapping[str, RuleSpec] = field(default_factory=dict)
     """By judge, the spec that its rule names (`evalcore.validation.with_specs`)."""
     unread: frozenset[tuple[str, str]] = frozenset()

@@ -2,7 +2,7 @@
 
 Of an item that fails a judge may be asked more than once, and k of n answers count (the rule's `confirmation`): a model
 gives a false alarm now and then, and `threshold: true` allows none. Asked once about 345 items, with 0.3 % false alarms
-a call, a clean candidate fails in two gates of three. Only a failing answer is asked for again, so that nobody gains
+a call, a clean candidate fails in two gates of three. Only a failing answer is asked for again, so that no one gains
 anything where a judge is content.
 """
 

@@ -129,7 +129,7 @@ class Spend:
         self._open[ANSWER] += 1
 
     def pay(self, dollars: float | None) -> None:
-        """What was begun cost so much, None where nobody says."""
+        """What was begun cost so much, None where no one says."""
         self._ended(ANSWER, dollars)
 
     def _refusal(self, tokens: int) -> str:

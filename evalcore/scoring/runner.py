@@ -119,7 +119,7 @@ class Scorer:
         return self._caller.to_blame(gate)
 
     def forget(self, cache: ScoreCache | None = None) -> None:
-        """Keep no answer of before, nor any in the shared cache: the same questions are asked anew, but for what
+        """Keep no answer of before, nor any in the shared cache: the same questions are asked again, but for what
         `cache` has."""
         self.answered = RememberedAnswers(cache or MemoryScoreCache(), words=self._words)
 

@@ -1,6 +1,6 @@
 """Reads and applies the filter of an export (PF-9 FR-12): comparisons of scores and labels, joined by AND. Pure.
 
-A missing value matches no comparison, `!=` neither: nobody said what it is.
+A missing value matches no comparison, `!=` neither: no one said what it is.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 POWER = 0.8
 FEWEST = 10
-"""Pairs under which nobody decides by a correlation (contracts, Definitions)."""
+"""Pairs under which no one decides by a correlation (contracts, Definitions)."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 pipeline). Pure.
 
 Cases that fell were picked for falling, so their old samples prove nothing: the candidate as it is, with all changes
-reverted and with each one reverted is asked anew. A side is better if so large a difference of the cases' means comes
+reverted and with each one reverted is asked again. A side is better if so large a difference of the cases' means comes
 less than once in twenty where samples of a case change sides by chance; of several parts the p-values are adjusted by
 Holm's method.
 """

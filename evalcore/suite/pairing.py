@@ -1,7 +1,7 @@
 """Pairs two runs of a suite case by case: what each side's samples of a case are on average, and whose case is not in
 both. Pure.
 
-Samples of a case are averaged first. A sample that nobody could score is bounded: `Pair.low` is the candidate's least
+Samples of a case are averaged first. A sample that no one could score is bounded: `Pair.low` is the candidate's least
 favourable difference, `Pair.high` its most favourable one.
 """
 

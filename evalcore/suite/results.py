@@ -18,7 +18,7 @@ class Gone(StrEnum):
     NOT_APPLICABLE = "not_applicable"
     """The check says that the sample is not its subject, or was not asked: it leaves the comparison."""
     UNSCORED = "unscored"
-    """Nobody could score it: it counts as the worst and as the best, and the verdict has to be the same."""
+    """No one could score it: it counts as the worst and as the best, and the verdict has to be the same."""
     FAILED = "failed"
     """The agent itself failed: the worst value."""
 

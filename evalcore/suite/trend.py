@@ -31,7 +31,7 @@ class SliceTrend:
 
 
 def trend(runs: Sequence[Run], score: str, scale: Scale) -> dict[str | None, SliceTrend]:
-    """Returns the trend of all cases, under None, and of each slice. A sample that nobody could score counts at its
+    """Returns the trend of all cases, under None, and of each slice. A sample that no one could score counts at its
     worst, as in a comparison."""
     names: list[str | None] = [None, *sorted({name for run in runs for case in run.values() for name in case.slices})]
     found = {}

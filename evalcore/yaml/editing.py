@@ -1,4 +1,4 @@
-"""Writes single fields of a YAML file anew and leaves every other byte of it as it was. Pure.
+"""Replaces single fields of a YAML file and leaves every other byte of it as it was. Pure.
 
 A field of the top level owns the lines from its name to the next one's, without blank lines and comments in the first
 column that stand before that one. What a comment within those lines was about is gone with them.

@@ -94,7 +94,7 @@ def _begun(options: Options, folder: Folder, owner: Vertical) -> Cycle:
 
 
 def window_of(since: str | None, until: str | None, project: str) -> Window:
-    """The time of the turns to draw from: 30 full days in UTC where nobody says another. Raises Failure."""
+    """The time of the turns to draw from: 30 full days in UTC where no one says another. Raises Failure."""
     today = datetime.combine(disk.today(), time_of_day(), UTC)
     end = _moment("--until", until) if until is not None else today
     start = _moment("--since", since) if since is not None else today - timedelta(days=DAYS)

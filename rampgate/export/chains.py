@@ -29,7 +29,7 @@ class Answered:
 @dataclass(frozen=True)
 class Chain:
     """Answers that a user had one after another, in order of start. `cut`: an earlier or a later one lies, or may yet
-    come to lie, outside the window, so that nobody can tell which is the last."""
+    come to lie, outside the window, so that no one can tell which is the last."""
 
     answers: tuple[TurnView, ...]
     cut: bool

@@ -27,7 +27,7 @@ PAGES: Final = "pages"
 
 
 class Unread(Exception):
-    """Nobody reads stdout any more."""
+    """No one reads stdout any more."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Written:
 
 
 def to_stdout(name: str, until_ms: int) -> Written:
-    """Lines go to stdout, and nothing of them is kept. Raises Unread when nobody reads them any more."""
+    """Lines go to stdout, and nothing of them is kept. Raises Unread when no one reads them any more."""
 
     def write(content: bytes) -> None:
         try:

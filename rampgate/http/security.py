@@ -44,7 +44,7 @@ _READS = frozenset({"GET", "HEAD"})
 @dataclass(frozen=True)
 class Admission:
     """What a request needs. `hosts` are names by which we are asked, besides loopback's and the address that the
-    connection came to. `callers` maps tokens to names; where it is empty, nobody needs a token."""
+    connection came to. `callers` maps tokens to names; where it is empty, no one needs a token."""
 
     hosts: frozenset[str] = frozenset()
     callers: Mapping[str, str] = field(default_factory=dict, repr=False)

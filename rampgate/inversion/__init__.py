@@ -1,1 +1,1 @@
-"""Judges held against users: what is read of Opik, and how the answer is shown."""
+"""Judges compared with users: what is read of Opik, and how the answer is shown."""

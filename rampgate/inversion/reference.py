@@ -67,7 +67,7 @@ class Asked(NamedTuple):
 @dataclass(frozen=True)
 class Held:
     """What is known of one judge. `kept` is what was decided before of this version by the same scores of people;
-    `record` what stands from now on, None where nothing could be decided. `held` is when it was last held against the
+    `record` what stands from now on, None where nothing could be decided. `held` is when it was last compared with the
     vertical's people."""
 
     judge: Judge

@@ -35,7 +35,7 @@ class Asked:
 @dataclass(frozen=True)
 class Scored:
     """A judge's scores, of which its limit comes, with their weights, out of `traces`; `against`: why it has none at
-    all. `lines` they are on; `days` as ordinals, empty where nobody said. Of JADE `pairs` are all of the round, and
+    all. `lines` they are on; `days` as ordinals, empty where no one said. Of JADE `pairs` are all of the round, and
     `inverted` says what it found so."""
 
     judge: str
@@ -86,7 +86,7 @@ def of_columns(columns: Mapping[str, ScoreColumn], asked: Asked) -> Iterator[Sco
 
 
 def _too_short(days: Sequence[int], asked: Asked) -> str:
-    """Why scores of these days are no window of as many days as were asked for; empty where they are, or nobody said
+    """Why scores of these days are no window of as many days as were asked for; empty where they are, or no one said
     which days they are of."""
     wanted = asked.window_days or WINDOW_DAYS
     if not days:

@@ -144,7 +144,7 @@ def _looped(work: Work, holding: Holding, store: SealedStore) -> Run:
 
 
 def _name(work: Work) -> str:
-    """The run's name: the same results of the same agent are the same run, and a new evaluation asks anew."""
+    """The run's name: the same results of the same agent are the same run, and a new evaluation asks again."""
     said = {f"{judge} {item}": _value(answer) for (judge, item), answer in work.said.items()}
     agent = (work.agent.agent_id, work.agent.agent_version, digest_of(work.agent.others), work.agent.prompt)
     return digest([agent, sorted(said.items()), work.held_out])[:12]

@@ -63,7 +63,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposal and what became of it. `measured` is None where it was not held against the current prompt; `kept`:
+    """A proposal and what became of it. `measured` is None where it was not compared with the current prompt; `kept`:
     a person finds it in the holding directory."""
 
     variant: Variant

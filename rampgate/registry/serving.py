@@ -89,7 +89,7 @@ class ServedRegistry:
         return why
 
     async def refresh(self, why: str) -> Refresh:
-        """Read the files anew; one at a time, since each reads all of them."""
+        """Read the files again; one at a time, since each reads all of them."""
         async with self._lock:
             before = self._hash()
             try:

@@ -221,7 +221,7 @@ def _of(told: Told) -> str:
 
 
 def _held(one: Told) -> Cell | str:
-    """The day on which a judge was last held against people."""
+    """The day on which a judge was last compared with people."""
     day = str(one["held_at"] or "never")[:10]
     return Cell(f"{day}, overdue" if one["held_at"] else day, "warn") if one["overdue"] else day
 

@@ -140,7 +140,7 @@ class FileShelf:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._database)
 
     def _use(self, database: sqlite3.Connection, names: Sequence[str]) -> None:
-        """Notes that these are used today. Writes once a day for each; a full disk keeps nobody from reading."""
+        """Notes that these are used today. Writes once a day for each; a full disk keeps no one from reading."""
         with suppress(sqlite3.OperationalError):
             late = [key for (key,) in database.execute(NOT_TODAY, (orjson.dumps(list(names)).decode(),))]
             if late:

@@ -1,1 +1,1 @@
-"""The offline pipeline: a suite of cases, run on a candidate and held against a baseline."""
+"""The offline pipeline: a suite of cases, run on a candidate and compared with a baseline."""

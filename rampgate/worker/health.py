@@ -178,7 +178,7 @@ class WorkerHealth:
         return gates is not None and bool(gates.running) and tp.topic == self._parts.topics["ramp-steps"]
 
     def _progress(self) -> None:
-        """Note when the worker last made progress or could make none; the clock of a stall begins anew then."""
+        """Note when the worker last made progress or could make none; the clock of a stall begins again then."""
         consumption, consumer, settled = self._worker.consumption, self._consumer(), 0
         if consumption is not None and consumer is not None:
             settled = sum(consumer.unsettled_from(tp) or 0 for tp in consumer.assignment())

@@ -38,7 +38,7 @@ class Operators:
     """Started and closed with the worker; of several workers one tells of a verdict, or of an item."""
 
     def __init__(self, parts: Parts, waiting: Callable[[], bool]) -> None:
-        """While `waiting`, no judge is held against users: the clock is not trusted, or records are read again."""
+        """While `waiting`, no judge is compared with users: the clock is not trusted, or records are read again."""
         self._parts, self._waiting = parts, waiting
         self.consumer: DelayedConsumer | None = None
         self._watch: RegressionWatch | None = None

@@ -41,7 +41,7 @@ class EvaluatedJudge(BaseModel):
 
 
 class Evaluation(BaseModel):
-    """One evaluation of an agent version that is live. Its judges are held against their floors as live scores are."""
+    """One evaluation of an agent version that is live. Its judges are compared with their floors as live scores are."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -26,7 +26,7 @@ class CheckVerdict(StrEnum):
 
 
 class StandingRecord(BaseModel):
-    """One check of one judge's version. The key is judge, reason and version, and what it was held against where that
+    """One check of one judge's version. The key is judge, reason and version, and what it was compared with where that
     decides once, so that a compacted topic keeps the last of each."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -57,7 +57,7 @@ class Candidate(FileModel):
     otlp_seconds: Annotated[Number, Field(gt=0, le=60)] = 6.0
     """An answer's spans may be so late."""
     parts: Annotated[dict[Text, Part], Field(min_length=1, max_length=50)]
-    """What it is made of: prompt, model, retriever revision, tool schemas. Each is hashed; a change asks it anew."""
+    """What it is made of: prompt, model, retriever revision, tool schemas. Each is hashed; a change asks it again."""
 
     @model_validator(mode="after")
     def one_way(self) -> Self:

@@ -13,7 +13,7 @@ class TriageState(StrEnum):
     """How far people are with an item. Nothing but a person's word closes one."""
 
     OPEN = "open"
-    """Nobody has taken it."""
+    """No one has taken it."""
     OWNED = "owned"
     CLOSED = "closed"
 

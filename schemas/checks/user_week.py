@@ -19,7 +19,7 @@ class JudgeWeek(BaseModel):
     pearson: float | None = None
     pearson_ci95: tuple[float, float] | None = None
     adjusted_p: float | None = None
-    """Holm's over the week's judges and verticals; None where nobody can tell."""
+    """Holm's over the week's judges and verticals; None where no one can tell."""
     weeks_in_a_row: int = Field(0, ge=0)
     """Closed weeks up to this one in which it scored against users; two in a row are news."""
 

@@ -48,7 +48,7 @@ class TriageLog:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[dict[str, TriageItem]]:
-        """Give the items as they stand; while inside, nobody else changes any. Raises Unavailable, also where somebody
+        """Give the items as they stand; while inside, no one else changes any. Raises Unavailable, also where somebody
         else does for long."""
         lease = self._leasing.lease(TRIAGE_LEASE.key(), LEASE_MS)
         if not await acquired(lease, WAIT_SECONDS):
@@ -73,7 +73,7 @@ class TriageLog:
 
 @dataclass(eq=False, repr=False)
 class TriageReminders:
-    """Reminds operators of items that nobody closed within a day: once each, and by a gauge for as long as it lasts
+    """Reminds operators of items that no one closed within a day: once each, and by a gauge for as long as it lasts
     (PC5 §5.7). Each worker has one. What was reminded of is in the item, so that neither a restart nor an emptied Redis
     repeats it; only a death between Slack's answer and the note does. `every`: seconds between looks. `observe` gets
     all items and the overdue ones, at each look."""

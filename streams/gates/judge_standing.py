@@ -1,6 +1,6 @@
 """Follows the topic of judges' standing, which is compacted: what checks last said of each judge.
 
-An emptied Redis lifts no suspension. Nobody is told that a judge is sound before the topic has been read to its end, or
+An emptied Redis lifts no suspension. No one is told that a judge is sound before the topic has been read to its end, or
 while it can't be.
 """
 
@@ -43,7 +43,7 @@ class JudgeStandings(FollowedTopic):
 
     def why(self, judge: str, version: str) -> str:
         """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
-        Unavailable while nobody knows."""
+        Unavailable while no one knows."""
         if not self.readable:
             raise Unavailable("Kafka: nobody knows yet which judges are suspended")
         today = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()

@@ -9,8 +9,8 @@ Redis. A short lease in Redis has workers take turns, which spares them taking t
 depends on it. Where brokers say that they do not fence, the lease is the only guard, and long. librdkafka's broker in
 memory claims to fence and does not: it serves one worker.
 
-A topic that was deleted and made again has another id. It is read from its start and taken over anew; what this process
-knows of the old one it goes on knowing, so no request of these days gets a second verdict.
+A topic that was deleted and made again has another id. It is read from its start and taken over again; what this
+process knows of the old one it goes on knowing, so no request of these days gets a second verdict.
 """
 
 from __future__ import annotations

@@ -167,13 +167,13 @@ class FencedProducer:
         return self._producer is not None
 
     async def take(self, partitions: int) -> None:
-        """Return once nobody who took it before can write to the topic, which has so many partitions. Raises
+        """Return once no one who took it before can write to the topic, which has so many partitions. Raises
         KAFKA_ERRORS."""
         await self.drop()
         while True:
             number, epoch = await self._next_epoch(partitions)
             if not epoch:
-                break  # the first of all: nobody was before
+                break  # the first of all: no one was before
             # Markers are written after the transaction's end is promised. The next epoch comes once they are.
             if await self._next_epoch(0) == (number, epoch + 1):
                 epoch += 1
@@ -301,7 +301,7 @@ class KafkaRecords:
         consumer = await self._consumer.get()
         wanted: dict[TopicPartition, set[int]] = {}
         for topic, number, offset in places:
-            # Kafka tells no bounds of a partition that its topic has no more, after it was deleted and made anew.
+            # Kafka tells no bounds of a partition that its topic has no more, after it was deleted and made again.
             if number in await consumer._client._wait_on_metadata(topic):
                 wanted.setdefault(TopicPartition(topic, number), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}

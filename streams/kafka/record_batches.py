@@ -1,4 +1,4 @@
-"""Reads by hand the batch that aiokafka can't read, and tells what of it nobody can (promise 6).
+"""Reads by hand the batch that aiokafka can't read, and tells what of it no one can (promise 6).
 
 aiokafka unpacks what was fetched, as fast as it goes. Where it raises, the batch at fault is taken apart here, record
 by record: those that are whole go on, an `UnreadableRecord` takes the place of the rest. The bytes are a producer's, or
@@ -109,7 +109,7 @@ class ReadByHand:
         yield from self._taken_apart(bytes(body), batch, head)
 
     def _taken_apart(self, body: bytes, batch: _Batch, head: Head) -> Iterator[Record]:
-        """Read record by record. One that is not in form takes those behind it along: nobody knows where they begin."""
+        """Read record by record. One that is not in form takes those behind it along: no one knows where they begin."""
         at, lowest, last = 0, head.base, batch.last
         for _ in range(head.records):
             try:

@@ -178,7 +178,7 @@ class StartOffsets:
         self, partition: TP, held: tuple[bytes, bytes], topic_id: bytes, bounds: tuple[int, int]
     ) -> int | None:
         """The start of a log that none of our offsets is of: its first record. What the old log had beyond the
-        watermark is lost, and nobody can know how much it was. None where another worker has changed `held`: watermark
+        watermark is lost, and no one can know how much it was. None where another worker has changed `held`: watermark
         and topic id."""
         key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
         (mark, known_id), (first, end) = held, bounds

@@ -3,7 +3,7 @@
 Faust spends 80-170 microseconds on each message, so a message here carries a batch. Faust supervises, rebalances and
 says when to commit. This module says which offset: none beyond the oldest batch that is not settled, in whatever order
 batches are acknowledged (Faust's own rule can pass an unsettled one by, faust-streaming/faust#606). What was fetched is
-unpacked here as well, for all consumers of the process: bytes that nobody can read become a record that says so.
+unpacked here as well, for all consumers of the process: bytes that no one can read become a record that says so.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class BatchConsumer(driver.Consumer):
                 self._unacked_messages.discard(message)
 
     def halt(self, partition: TP) -> None:
-        """Fetch no more of the partition until it is released, rewound, or assigned anew."""
+        """Fetch no more of the partition until it is released, rewound, or assigned again."""
         self._halted.add(partition)
 
     def release(self, partition: TP) -> None:
@@ -269,8 +269,9 @@ class BatchConsumer(driver.Consumer):
                 self._beyond[tp] = state.position
 
     async def _out_of_range(self, places: Iterable[TP]) -> None:
-        """Find the start anew of partitions whose next record Kafka does not have, once the batches in flight, which it
-        had, are settled. aiokafka would go on elsewhere by itself, and nobody would know of the records in between."""
+        """Find the start again of partitions whose next record Kafka does not have, once the batches in flight, which
+        it had, are settled. aiokafka would go on elsewhere by itself, and no one would know of the records in
+        between."""
         for place in places:
             tp = TP(*place)
             if self._outstanding[tp]:

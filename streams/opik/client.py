@@ -348,7 +348,7 @@ class OpikScores:
     ) -> Outcome:
         """The outcome of a call. It is unsure after a try that may have been applied, or may yet be: no answer came, or
         one of a server that had begun. Raises Unavailable where the time to send is over: that is so after a stop of
-        this process, or a long queue, and the step must read the state anew."""
+        this process, or a long queue, and the step must read the state again."""
         now = asyncio.get_running_loop().time
 
         async def attempt() -> None:

@@ -22,7 +22,7 @@ PURPOSES = ("feedback", "eval")
 NO_TEXT = frozenset(
     ("id", "project_id", "project_name", "start_time", "end_time", "duration", "created_at", "last_updated_at")
 ) | {"span_count", "llm_span_count", "total_estimated_cost"}
-"""Fields of Opik's trace in which nobody's words can stand."""
+"""Fields of Opik's trace in which no one's words can stand."""
 
 
 WHY = {

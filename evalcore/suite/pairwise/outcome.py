@@ -29,7 +29,7 @@ BASELINE_FIRST = {FIRST: Preferred.LOSS, SECOND: Preferred.WIN, NEITHER: Preferr
 
 @dataclass(frozen=True)
 class Outcome:
-    """One pair. `preferred` is None where nobody could say. `orders` are what the judge said in both orders, where it
+    """One pair. `preferred` is None where no one could say. `orders` are what the judge said in both orders, where it
     was asked and answered; `left`: it was not asked, because the run had spent what it may."""
 
     preferred: Preferred | None = None

@@ -1,4 +1,4 @@
-"""The demo's pull requests: two that differ from main in configuration alone, each held against main's run of a suite.
+"""The demo's pull requests: two that differ from main in configuration alone, each compared with main's run of a suite.
 
 One is blocked, and the part of it that is to blame is named; the other is allowed. They answer by a rule: no model is
 asked. Run as a program it prints what came of them, in one process for all.

@@ -112,7 +112,7 @@ def main() -> None:
                 answer = loop.run_until_complete(answer)
             write_frame(stream, {"answer": answer})
         except MemoryError:
-            # What else could not be had meanwhile, nobody knows: the next case gets a fresh process.
+            # What else could not be had meanwhile, no one knows: the next case gets a fresh process.
             write_frame(stream, {"error": "MemoryError: the case needs more memory than it may have", "last": True})
             os._exit(1)
         except BaseException as error:

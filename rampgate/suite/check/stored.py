@@ -2,7 +2,7 @@
 of them are of the same candidate with fresh samples.
 
 A run whose answers were kept repeats those of another one, and says nothing of chance: only runs that had all their
-answers made count as drawn anew. A file of answers that is scored twice is known by its traces.
+answers made count as drawn again. A file of answers that is scored twice is known by its traces.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _levels(run: SuiteDocument) -> Iterator[VerdictLevel]:
     if run.left is not None or run.again is not None:
         yield VerdictLevel.FAIL
     if run.comparison is None:
-        yield VerdictLevel.WARN  # it was held against nothing: a first run can't know better, and is no evidence
+        yield VerdictLevel.WARN  # it was compared with nothing: a first run can't know better, and is no evidence
         return
     yield VerdictLevel(run.comparison.verdict)
     if any(one.code in BLOCKING for one in run.comparison.reasons):

@@ -25,7 +25,7 @@ from rampgate.suite.suite_files import SuiteCase
 @dataclass(frozen=True)
 class StoredAnswer:
     """The baseline's answer to a sample as it is stored; None where its line has neither output nor error. `whole`: the
-    store has what else judges may read of it. `question` is the hash of what it was asked, None where nobody says."""
+    store has what else judges may read of it. `question` is the hash of what it was asked, None where no one says."""
 
     answer: Mapping[str, Any] | Failed | None
     question: str | None

@@ -216,7 +216,7 @@ async def _taking_spans(told: CandidateFile) -> AsyncIterator[SpanReceiver | Non
 
 
 async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
-    """Asks nobody."""
+    """Asks no one."""
     return Left("a plan asks nobody")
 
 

@@ -42,7 +42,7 @@ class StoredRun:
     the version of each; `results` the hash of its file. `calls` are those of judges, of which `priced` cost
     `dollars`; `asked` answers of the candidate cost `answer_dollars`, as far as it tells, and `kept` were there before.
     Of `judged` answers of judges `judged_kept` took no call. `seconds` is from its start to its verdict, `only` the
-    half that it was, `against` the configuration of the stored baseline that it was held against, `lost` how many of
+    half that it was, `against` the configuration of the stored baseline that it was compared with, `lost` how many of
     its cases lost their score. None where a run of an earlier release does not tell."""
 
     suite: str

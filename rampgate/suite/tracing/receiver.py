@@ -1,6 +1,6 @@
 """Listens for a candidate's OpenTelemetry spans (OTLP over HTTP, `POST /v1/traces`) and gives each answer its own.
 
-A candidate is told a `traceparent` (W3C) with each case. Spans of a trace that nobody asked for are dropped: whoever
+A candidate is told a `traceparent` (W3C) with each case. Spans of a trace that no one asked for are dropped: whoever
 can reach the address and does not know a trace's id, which is drawn by chance, adds nothing to it.
 """
 
@@ -62,7 +62,7 @@ class SpanReceiver:
         self._without = self._with = 0
         self.url = ""
         self.refused = 0
-        """Spans of traces that nobody waits for, and requests that are no OTLP."""
+        """Spans of traces that no one waits for, and requests that are no OTLP."""
 
     @asynccontextmanager
     async def listening(self, address: str) -> AsyncIterator[SpanReceiver]:
