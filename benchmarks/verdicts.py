@@ -113,7 +113,7 @@ class Bench:
             if message is not None and not message.error():
                 at, value = time.perf_counter(), json.loads(message.value() or b"")
                 if value["request_id"] not in left:
-                    raise Failed(f"a verdict nobody waits for, or a second one: {value['request_id']}")
+                    raise Failed(f"a verdict no one waits for, or a second one: {value['request_id']}")
                 left.remove(value["request_id"])
                 as_expected(value, sizes[value["request_id"]])
                 yield at, value

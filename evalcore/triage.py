@@ -96,7 +96,7 @@ def reminder(item: TriageItem) -> str:
     """Returns the text that tells operators of an overdue item, on one line whatever its names hold."""
     who = " ".join(clean(part, 100) for part in (item.agent_id, item.agent_version))
     where = f" in {clean(item.vertical, 100)}" if item.vertical else ""
-    owner = f"{clean(item.owner, 100)} has it" if item.owner else "nobody has taken it"
+    owner = f"{clean(item.owner, 100)} has it" if item.owner else "no one has taken it"
     return (
         f"Triage {item.item_id} was due at {item.due.astimezone(UTC).isoformat(timespec='minutes')} and {owner}: "
         f"{item.judge_id} is below its floor for {who}{where} ({item.score:.4g} over {item.n} scores, floor "

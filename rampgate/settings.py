@@ -169,7 +169,7 @@ class Settings(BaseModel):
     live_settle_seconds: float = Field(
         30.0, ge=0, le=3_600, description="A trace or a thumb is judged so long after it came"
     )
-    regression_seconds: float = Field(30.0, gt=0, description="How often live scores are held against their floors")
+    regression_seconds: float = Field(30.0, gt=0, description="How often live scores are compared with their floors")
     regression_window_seconds: float = Field(DAY, gt=0)
     regression_minimum: int = Field(30, ge=1, description="Live scores of a judge below which nothing follows")
     regression_unscored_share: float = Field(

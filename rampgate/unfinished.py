@@ -117,7 +117,7 @@ def unfinished(
             at = datetime.fromtimestamp(began, UTC).isoformat(timespec="minutes")
             sys.stderr.write(
                 f"goes on with {work.answers} {what} of a run that began at {at} and did not end; "
-                f"to begin anew delete {path}\n"
+                f"to begin again delete {path}\n"
             )
         try:
             yield work
@@ -183,7 +183,7 @@ def _append(file: int, content: bytes) -> None:
 
 
 def _told(path: Path, error: OSError) -> None:
-    sys.stderr.write(f"{path}: can't be written, so a run that is killed begins anew: {error.strerror or error}\n")
+    sys.stderr.write(f"{path}: can't be written, so a run that is killed begins again: {error.strerror or error}\n")
 
 
 def _number(head: bytes) -> float | None:

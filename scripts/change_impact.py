@@ -47,7 +47,7 @@ def owned_file(vertical: str, tree: Tree) -> str:
 def comment(verticals: list[dict[str, Any]]) -> str:
     """The comment. It mentions the owners, which notifies them even where the job may not ask a team for a review."""
     rows = [
-        f"| {one['vertical']} | {' '.join(one['owners']) or 'nobody: see CODEOWNERS'} | {', '.join(one['because'])} |"
+        f"| {one['vertical']} | {' '.join(one['owners']) or 'no one: see CODEOWNERS'} | {', '.join(one['because'])} |"
         for one in verticals
     ]
     head = "**These verticals use what this pull request changes.** Their owners review it (PF-9 Decision 18)."

@@ -218,11 +218,11 @@ class DeclaredMetrics(MetricSet):
         )
         self.triage_items = self._gauge(
             "rampgate_triage_items",
-            "Triage items that nobody has closed, by state (PC5 §5.7).",
+            "Triage items that no one has closed, by state (PC5 §5.7).",
             state=("open", "owned"),
         )
         self.triage_overdue = self._gauge(
-            "rampgate_triage_overdue", "Triage items that nobody has closed within a day of the breach."
+            "rampgate_triage_overdue", "Triage items that no one has closed within a day of the breach."
         )
         self.notifications = self._counter(
             "rampgate_notifications_total",
@@ -277,7 +277,7 @@ class DeclaredMetrics(MetricSet):
         )
         self.inversion_overdue = self._gauge(
             "rampgate_judge_inversion_overdue",
-            "1 where a judge was last held against people more than 92 days ago, else 0; none of a judge that never "
+            "1 where a judge was last compared with people more than 92 days ago, else 0; none of a judge that never "
             "was (FR-10).",
             judge_id=OPEN,
         )
@@ -285,13 +285,13 @@ class DeclaredMetrics(MetricSet):
         self.weeks_against_users = self._gauge(
             "rampgate_judge_weeks_against_users",
             "Closed weeks in a row up to the last one in which a judge scored against users' thumbs (FR-10); two page, "
-            "and suspend nobody. No series of a judge that did not.",
+            "and suspend no one. No series of a judge that did not.",
             judge_id=OPEN,
             vertical=OPEN,
         )
         self.user_weeks_overdue = self._gauge(
             "rampgate_user_weeks_overdue",
-            "1 where a week closed more than two days ago and judges were not held against its users, else 0.",
+            "1 where a week closed more than two days ago and judges were not compared with its users, else 0.",
         )
 
     def _registry(self) -> None:

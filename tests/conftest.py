@@ -175,7 +175,7 @@ def mock_broker() -> Iterator[MockBroker]:
 
 @pytest.fixture
 def topic_prefix(request: pytest.FixtureRequest) -> str:
-    """Starts names nobody else uses: of topics, groups, tables, projects."""
+    """Starts names no one else uses: of topics, groups, tables, projects."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:40].strip("-")
     return f"{test}.{uuid.uuid4().hex[:8]}."
 

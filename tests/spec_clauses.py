@@ -36,7 +36,7 @@ _PC5: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("FR-9", "files are the source of truth"),
     ("FR-10", "rollback without a deployment"),
     ("FR-11", "sampling rate by milestone"),
-    ("FR-12", "changes of judges are reviewed, baselines made anew or given up"),
+    ("FR-12", "changes of judges are reviewed, baselines made again or given up"),
     ("FR-13", "categories come from XML prompt components"),
     ("FR-14", "validation on every pull request"),
     ("NFR-1", "lookups without file access"),

@@ -132,7 +132,7 @@ def _why(value: float | None, items: int, bound: Bound) -> str:
     if bound.wrong:
         return bound.wrong
     if not items:
-        return "no item is rated twice: nobody can tell whether annotators agree"
+        return "no item is rated twice: no one can tell whether annotators agree"
     if value is None:
         return "alpha is not defined: all ratings of items that two or more rated are the same"
     if value < bound.threshold:

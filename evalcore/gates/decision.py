@@ -243,7 +243,7 @@ def _said_once(outdated: Mapping[str, Standing]) -> str:
     if len(outdated) == 1:
         return next(iter(outdated.values())).message
     said = f"main's baselines of {len(outdated)} judges are of their versions before a change of rubric, model or"
-    said += f" binding, or of the form of all messages (now {MESSAGE_FORM}): nobody knows whether they regressed"
+    said += f" binding, or of the form of all messages (now {MESSAGE_FORM}): no one knows whether they regressed"
     return f"{said} ({', '.join(outdated)}); make the baselines again, or accept the shift"
 
 

@@ -156,7 +156,7 @@ def unapproved(pull: PullRequest) -> list[str]:
     branch merges nothing without; but no approval may be of another commit or description than stand."""
     if pull.reviews_required < 1:
         branch = f"{pull.repository}: branch {pull.base or 'unknown'}"
-        return [f"{branch} merges without an approving review, so nobody approves an override: have it require one"]
+        return [f"{branch} merges without an approving review, so no one approves an override: have it require one"]
     if pull.approved_by or not (pull.approvals or pull.merged_at):
         return []
     return [pull.outdated(one) for one in pull.approvals] or ["it was merged without an approval"]

@@ -84,7 +84,7 @@ def news(record: UserWeek) -> str:
     more = [f"… and {len(lines) - MOST} more"] if len(lines) > MOST else []
     head = f"Judges score against users, in {week.before} and {week}: what users voted down got the better scores."
     foot = (
-        "Nobody is suspended: users are not the people of a reference set. Hold these judges against people; "
+        "No one is suspended: users are not the people of a reference set. Hold these judges against people; "
         f"`rampgate check inversion --users --week {week}` shows more, docs/trust.md what to do."
     )
     return "\n".join([head, *lines[:MOST], *more, foot])

@@ -162,7 +162,7 @@ def adjudication_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         if rule is None or entry.expires < files.today:
             continue
         if entry.judge_version != (version := version_in(files, judge)):
-            message = f"{judge} is now of version {version}, which nobody has looked at"
+            message = f"{judge} is now of version {version}, which no one has looked at"
             yield find(
                 parsed, (*path, "judge_version"), message, "see what it says now, and adjudicate that, or remove it"
             )

@@ -130,7 +130,7 @@ def refusal(variant: Variant, definition: AgentDefinition, items: Items) -> str:
     if len(variant.prompt) > longest(definition.prompt):
         return f"it has {len(variant.prompt)} characters, at most {longest(definition.prompt)} are allowed"
     if sign := hidden(variant.prompt):
-        return f"it holds the sign {sign}, which nobody sees"
+        return f"it holds the sign {sign}, which no one sees"
     if (now := places(variant.prompt)) != definition.places:
         odd = ", ".join(sorted(now ^ definition.places))
         return f"its places to fill in are others: {odd[:200]}"

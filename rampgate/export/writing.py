@@ -145,7 +145,7 @@ async def _begun(work: Unfinished, file: IO[bytes], response: str) -> Written:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         file.truncate(0)
         file.seek(0)
-    sys.stderr.write("the lines that an earlier export noted are not there, so this one begins anew\n")
+    sys.stderr.write("the lines that an earlier export noted are not there, so this one begins again\n")
     work.begin_anew()
     return begun()
 

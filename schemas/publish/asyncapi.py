@@ -106,7 +106,7 @@ CHANNELS: Final[dict[str, Channel]] = {
         "send",
         "week, or week/told",
         "What the users of a closed week said of judges, looked at once, and a note that its news were told. "
-        "Compacted: of a week's records the one that was told counts. It suspends nobody.",
+        "Compacted: of a week's records the one that was told counts. It suspends no one.",
         ("user-week",),
     ),
     "dead-letters": Channel(

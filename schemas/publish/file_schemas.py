@@ -58,7 +58,7 @@ FILES: Final[dict[str, FileForm]] = {
 }
 WRITTEN: Final[dict[str, FileForm]] = {
     "calibration-round": FileForm("A calibration round: how far it is and what it found", Cycle),
-    "suite-again": FileForm("What both sides of a suite's run answer anew", SuiteAgain),
+    "suite-again": FileForm("What both sides of a suite's run answer again", SuiteAgain),
 }
 """Files that rampgate writes and others read: all fields are there, `null` where they have no value."""
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

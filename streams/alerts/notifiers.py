@@ -110,7 +110,7 @@ class Slack:
         """Return who was told, or that no one was, since no webhook is set. Empty where the text was not delivered: the
         log line `failed` says so."""
         if self.address is None:
-            return "nobody: slack_webhook is not set"
+            return "no one: slack_webhook is not set"
         try:
             await self.notifier.post(self.address, message(text))
         except Undelivered as error:

@@ -60,7 +60,7 @@ class OperatorNews:
             if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
-            _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
+            _log(verdict, channel or "no one: Slack took it from none of a day's tries")
             await self.store.apply(mark)
         return waiting
 

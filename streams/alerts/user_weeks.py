@@ -172,7 +172,7 @@ class UserWeeks:
         told = await self.slack.tell(news(record), "user_week_not_told", week=record.week)
         if not told and self._now() - record.at < GIVEN_UP_AFTER:
             return
-        told = told or "nobody: Slack took it from none of a day's tries"
+        told = told or "no one: Slack took it from none of a day's tries"
         for one in news_in(record):
             figures = {"n": one.n, "pearson": one.pearson, "interval": one.pearson_ci95, "adjusted_p": one.adjusted_p}
             log.error("judge_against_users", judge=one.judge_id, vertical=one.vertical, week=record.week, **figures)

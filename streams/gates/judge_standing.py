@@ -45,7 +45,7 @@ class JudgeStandings(FollowedTopic):
         """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
         Unavailable while no one knows."""
         if not self.readable:
-            raise Unavailable("Kafka: nobody knows yet which judges are suspended")
+            raise Unavailable("Kafka: no one knows yet which judges are suspended")
         today = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()
         return self.known.why(judge, version, today)
 

@@ -72,7 +72,7 @@ class Gaps:
             since=gap.since,
             until=gap.until,
             reason=gap.reason.value,
-            lost=f"at most {gap.offsets} records" if gap.until is not None else "nobody can know how many records",
+            lost=f"at most {gap.offsets} records" if gap.until is not None else "no one can know how many records",
             remedy="rampgate sweep",
         )
         self._metrics.gaps.labels(topic, gap.reason.value).inc()

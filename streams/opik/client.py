@@ -354,7 +354,7 @@ class OpikScores:
         async def attempt() -> None:
             nonlocal unsure
             if now() > until:
-                raise Unavailable("Opik: the time in which a step may write is over; it begins anew")
+                raise Unavailable("Opik: the time in which a step may write is over; it begins again")
             try:
                 await call()
             except LongAnswer:

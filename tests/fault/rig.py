@@ -58,7 +58,7 @@ class Rig(Held):
             "judge_settle_seconds": 10,
             "missing_trace_seconds": 3,
             "batch_records": 200,
-            "regression_seconds": 600,  # nobody looks at closed weeks beside a test that counts searches in Opik
+            "regression_seconds": 600,  # no one looks at closed weeks beside a test that counts searches in Opik
         } | settings
         self.workers: list[WorkerProcess] = []
         self._producer = Producer(

@@ -125,7 +125,7 @@ def test_pc5_9_5_a_model_that_is_down_for_longer_fails_closed_and_the_next_reque
 
 @pytest.mark.parametrize("persistent", [True, False], ids=["keeps its data", "comes back empty"])
 def test_pc5_ac4_redis_restarts_during_a_gate(make_rig: Make, model: Model, persistent: bool) -> None:
-    """With what it held, or without: then the pools of traces are made anew from their topic."""
+    """With what it held, or without: then the pools of traces are made again from their topic."""
     with RedisServer(persistent=persistent) as redis_server:
         gates = GateRig(make_rig, model, redis_server=redis_server)
         gates.rig.worker()

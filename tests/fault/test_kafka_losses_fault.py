@@ -1,4 +1,4 @@
-"""What Kafka itself loses: retention that overtakes a worker, and topics that are made anew (promises 1 and 3)."""
+"""What Kafka itself loses: retention that overtakes a worker, and topics that are made again (promises 1 and 3)."""
 
 from __future__ import annotations
 

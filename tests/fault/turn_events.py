@@ -85,7 +85,7 @@ def expiry(turn: Turn) -> Message:
 
 
 def undecodable(name: str, number: int, now: int, dice: random.Random) -> Message:
-    """A record nobody can decode. The key, of `name` and `number`, tells it from others."""
+    """A record no one can decode. The key, of `name` and `number`, tells it from others."""
     topic: Topic = dice.choice(("thumbs", "rerolls", "traces"))
     good: dict[str, Any] = {"event_id": "e", "response_id": f"bad{number}"}
     key = f"bad-{name}-{number}".encode()

@@ -1,4 +1,4 @@
-"""The compose file's Kafka: each user does its work with the rights that it is given, and nobody else does anything."""
+"""The compose file's Kafka: each user does its work with the rights that it is given, and no one else does anything."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
 
 def shown(found: Sequence[dict[str, Any]]) -> RenderableType:
     """Each pull request with its verdict and why."""
-    return explained("Two pull requests, held against main's run of a suite", Group(*map(_shown, found)))
+    return explained("Two pull requests, compared with main's run of a suite", Group(*map(_shown, found)))
 
 
 def _shown(one: dict[str, Any]) -> Text:

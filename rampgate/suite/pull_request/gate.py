@@ -139,7 +139,7 @@ def _reasons(run: SuiteDocument, level: VerdictLevel) -> Iterator[Reason]:
     if why is not None:
         yield Reason(code, f"{name}: {why.message}")
     if run.comparison is None:
-        yield Reason(Code.SUITE_WARNED, f"{name}: held against nothing, since main has no run of it that passed")
+        yield Reason(Code.SUITE_WARNED, f"{name}: compared with nothing, since main has no run of it that passed")
         return
     found = run.comparison.reasons
     for one in found[:MOST]:

@@ -30,7 +30,7 @@ UNCOMPARED = (
     ("lost", "have lost the score in each sample"),
     ("other_cluster", "name another cluster than the baseline's"),
     ("unequal_samples", "have more samples on one side"),
-    ("unscored", "have a sample that nobody could score"),
+    ("unscored", "have a sample that no one could score"),
     ("failed", "have a sample for which the agent failed"),
 )
 NAMED = 20
@@ -110,7 +110,7 @@ def _fallen(told: Told, test: str, cases: Sequence[str]) -> str:
 
 
 def _figure(score: float | None) -> str:
-    return "nobody could score it" if score is None else f"{score:.3g}"
+    return "no one could score it" if score is None else f"{score:.3g}"
 
 
 def _fell(told: Told, held: Mapping[str, str]) -> Iterator[Section]:

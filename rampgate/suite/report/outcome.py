@@ -70,7 +70,7 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
     if run.get("verdict") == "no_baseline":
         return Stopped("no_baseline", "no baseline, which is no pass", NO_BASELINE)
     if run.get("verdict") == "fail" and run.get("comparison") is None:
-        return Stopped("agent_failed", "the agent failed every time, so that the run is nobody's baseline")
+        return Stopped("agent_failed", "the agent failed every time, so that the run is no one's baseline")
     return None
 
 

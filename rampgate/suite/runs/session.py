@@ -217,7 +217,7 @@ async def _taking_spans(told: CandidateFile) -> AsyncIterator[SpanReceiver | Non
 
 async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
     """Asks no one."""
-    return Left("a plan asks nobody")
+    return Left("a plan asks no one")
 
 
 def _paid(ask: Candidate, spend: Spend) -> Candidate:

@@ -1,4 +1,4 @@
-"""Topics read beside the join, on a real Kafka: after the settle time, once, through restarts; nobody waits for a
+"""Topics read beside the join, on a real Kafka: after the settle time, once, through restarts; no one waits for a
 record whose time has not come."""
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over
 async def test_a_record_whose_time_has_not_come_holds_up_nobody_and_comes_again_also_after_a_restart(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Promise 6: one bad message stops nobody."""
+    """Promise 6: one bad message stops no one."""
     monkeypatch.setattr(delayed_consumer, "PARKED_SECONDS", 0.2)
     rig.handler.not_yet = {b"early"}
     rig.start()

@@ -75,7 +75,7 @@ async def test_nothing_to_put_is_done_at_once(rig: Rig) -> None:
 
 
 async def test_a_topic_that_takes_nothing_is_unavailable_and_never_half_done_in_silence() -> None:
-    """Nobody listens at this address."""
+    """No one listens at this address."""
     producer = Producer(KafkaAccess(("127.0.0.1:1",)))
     for port in (JudgeScoresTopic(producer, "judge-scores"), MemoryScoreEvents(down=True)):
         with pytest.raises(Unavailable):

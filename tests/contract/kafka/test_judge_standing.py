@@ -61,7 +61,7 @@ def suspended(standings: JudgeStandings) -> dict[str, str]:
 async def test_a_suspension_and_its_end_are_known_to_who_reads_next(
     access: KafkaAccess, topic: str, standings: JudgeStandings
 ) -> None:
-    assert not standings.readable, "before the first reading nobody is told that a judge is sound"
+    assert not standings.readable, "before the first reading no one is told that a judge is sound"
     await standings.read_on()
     assert suspended(standings) == {}
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED), record(CheckVerdict.PASSED, 1, "facts")])
@@ -86,14 +86,14 @@ async def test_a_command_reads_the_topic_once_and_refuses_to_know_nothing(access
     read = await JudgeStandings(access, topic, ManualClock()).read_once()
     assert suspended(read) == {"tone": "by its check of canaries on 2026-11-01: moved"}
     with pytest.raises(Unavailable, match="no topic"):
-        await JudgeStandings(access, f"{topic}-of-nobody", ManualClock()).read_once()
+        await JudgeStandings(access, f"{topic}-of-no one", ManualClock()).read_once()
 
 
 async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
     access: KafkaAccess, topic: str, standings: JudgeStandings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = VerdictLog(access, Producer(access), topic, MemoryStore(ManualClock()), standings)
-    with pytest.raises(Unavailable, match="nobody knows yet"):
+    with pytest.raises(Unavailable, match="no one knows yet"):
         await log.suspended("tone", "v1")
     await standings.read_on()
     assert await log.suspended("tone", "v1") == ""
@@ -104,7 +104,7 @@ async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
     monkeypatch.setattr("aiokafka.AIOKafkaConsumer.end_offsets", away)
     with pytest.raises(Unavailable):
         await standings.read_on()
-    with pytest.raises(Unavailable, match="nobody knows yet"):
+    with pytest.raises(Unavailable, match="no one knows yet"):
         await log.suspended("tone", "v1")
 
 

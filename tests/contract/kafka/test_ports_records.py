@@ -137,7 +137,7 @@ async def test_a_fetch_that_was_given_up_does_not_spoil_the_next(rig: Rig) -> No
 
 
 async def test_a_partition_that_its_topic_has_no_more_holds_no_record(rig: Rig) -> None:
-    """The topic was made anew with fewer partitions: what was parked from the others must not hold up the rest."""
+    """The topic was made again with fewer partitions: what was parked from the others must not hold up the rest."""
     await rig.put(0, b"here")
     assert await asyncio.wait_for(rig.values((0, 0), (77, 5)), 20) == [b"here", None]
     assert await asyncio.wait_for(rig.values((77, 5)), 20) == [None]
@@ -150,7 +150,7 @@ async def test_a_topic_nobody_knows_is_unavailable_and_not_taken_for_empty(
     monkeypatch.setattr("streams.kafka.client.PRODUCE_SECONDS", 1.5)
     records = KafkaRecords(KafkaAccess((kafka.bootstrap,)))
     with pytest.raises(Unavailable):
-        await records.fetch([(topic_prefix + "nobody", 0, 0)])
+        await records.fetch([(topic_prefix + "no one", 0, 0)])
     await records.close()
 
 

@@ -1,4 +1,4 @@
-"""Ramp-down commands on a real Kafka: one for a breach, also where nobody remembers that it was given (PC5 §5.7)."""
+"""Ramp-down commands on a real Kafka: one for a breach, also where no one remembers that it was given (PC5 §5.7)."""
 
 from __future__ import annotations
 

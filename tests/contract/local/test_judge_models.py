@@ -102,7 +102,7 @@ async def test_openais_own_client_works_on_the_stand_in_unmodified(local: Runnin
 
 
 def test_opiks_model_layer_calls_nobody_when_it_is_imported() -> None:
-    """litellm fetches a list of prices at import; a judge's process asks nobody but its model."""
+    """litellm fetches a list of prices at import; a judge's process asks no one but its model."""
     code = """
 import socket
 seen, real = [], socket.getaddrinfo

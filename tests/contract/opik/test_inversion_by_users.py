@@ -81,9 +81,9 @@ async def test_pf9_fr10_5_4_two_weeks_in_opik_name_the_judge_that_scores_against
     turns = Turns(rig.opik)
     await turns.add(WEEK.before, users(1, -0.6))
     await turns.add(WEEK, users(2, -0.6))
-    await turns.add(WEEK, [{"tone": 5.0}] * 30)  # nobody said anything of these
+    await turns.add(WEEK, [{"tone": 5.0}] * 30)  # no one said anything of these
     await turns.add(WEEK, users(3, 0.9, 40), vertical="elsewhere")
-    await turns.add(WEEK, users(4, 0.9, 40), project="of-nobody")
+    await turns.add(WEEK, users(4, 0.9, 40), project="of-no one")
     await turns.add(WEEK.after, users(5, 0.9, 40))
     await turns.add(WEEK, users(6, 0.9, 40), user_id="")
     many = users(7, 0.9, 40)
@@ -96,7 +96,7 @@ async def test_pf9_fr10_5_4_two_weeks_in_opik_name_the_judge_that_scores_against
     assert (tone["vertical"], tone["n"], tone["weeks_in_a_row"], tone["inverted"]) == ("receipts", 121, 2, True)
     assert tone["pearson"] == pytest.approx(-0.6, abs=0.12)
     assert (found["facts"]["against"], found["facts"]["inverted"]) == (False, False)
-    assert [one["reason"].split(":")[0] for one in ran.json["rerolls"]] == ["undecidable"] * 2, "nobody rerolled"
+    assert [one["reason"].split(":")[0] for one in ran.json["rerolls"]] == ["undecidable"] * 2, "no one rerolled"
     assert SECRET not in ran.out + ran.err
 
 

@@ -56,7 +56,7 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("rig", "kills"), KILLS, indirect=["rig"])
 def test_a_run_killed_at_random_points_repeats_only_calls_in_flight(tmp_path: Path, rig: Rig, kills: int) -> None:
-    """Afterwards a second machine's run with the same store asks nobody, and has the same results."""
+    """Afterwards a second machine's run with the same store asks no one, and has the same results."""
     doom, chance = Doom(), random.Random(7)
 
     def says(body: dict[str, Any], count: int) -> tuple[int, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""`rampgate suite run` with a store that machines share: the second asks nobody, and one that goes away costs calls."""
+"""`rampgate suite run` with a store that machines share: the second asks no one, and one that goes away costs calls."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ REMEMBER = 4
 
 @dataclass
 class Plan:
-    """`round_faults` strike before each look at the ledger, and after `rounds_a_stream` rounds the topics begin anew,
+    """`round_faults` strike before each look at the ledger, and after `rounds_a_stream` rounds the topics begin again,
     since a rebuild reads all of them. A round that is not exact after `patience` seconds of quiet has failed."""
 
     seed: int
@@ -127,7 +127,7 @@ class Strikes:
 
 
 def run(plan: Plan, folder: Path, configs: Path) -> Outcome:
-    """Runs it whole, also where a round fails: the next stream begins anew."""
+    """Runs it whole, also where a round fails: the next stream begins again."""
     outcome = Outcome()
     plan.say(
         f"seed {plan.seed}: {plan.faults} faults, {plan.round_faults} a round, {plan.per_second:g} records a second"

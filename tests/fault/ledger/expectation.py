@@ -26,7 +26,7 @@ class Expectation:
     scores: dict[tuple[str, str], float] = field(default_factory=dict)
     """(trace, name) -> the value of each user signal that must stand in Opik; no other may."""
     bad: dict[At, Record] = field(default_factory=dict)
-    """Every record that nobody can read."""
+    """Every record that no one can read."""
     conflicts: dict[At, Record] = field(default_factory=dict)
     """Requests whose id was seen with another body; which of two bodies came first is for the worker to say where they
     are in two partitions, so all with that id are here."""

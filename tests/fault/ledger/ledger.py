@@ -174,7 +174,7 @@ def _of_verdicts(expected: Expectation, verdicts: Sequence[Record]) -> Iterator[
     count = Counter(verdict["request_id"] for verdict in read)
     for name in sorted(expected.requests.keys() | count.keys()):
         if name not in expected.requests:
-            yield f"a verdict nobody asked for: {name}"
+            yield f"a verdict no one asked for: {name}"
         elif count[name] != 1:
             yield f"{count[name]} verdicts of request {name}"
     anywhere = {_failed(verdict, gate) for verdict in read for gate in verdict["gates"]}

@@ -1,5 +1,5 @@
-"""`gate compare --verdicts topic`: a ramp that a worker decided is decided anew by two versions of its judge, on a real
-Kafka (PC5 §9.3)."""
+"""`gate compare --verdicts topic`: a ramp that a worker decided is decided again by two versions of its judge, on a
+real Kafka (PC5 §9.3)."""
 
 from __future__ import annotations
 

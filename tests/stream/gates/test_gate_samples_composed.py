@@ -30,7 +30,7 @@ GOLDEN, ADVERSARIAL = 6, 5
 
 @dataclass
 class Composed:
-    """`manifest` writes the registry anew and has it served."""
+    """`manifest` writes the registry again and has it served."""
 
     rig: Rig
     fake: FakeCandidate

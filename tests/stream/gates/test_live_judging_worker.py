@@ -208,7 +208,7 @@ def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ram
 def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_emptied(
     dev: DevStack, breached: Breached
 ) -> None:
-    """The breach is found anew in new traces; the topic of commands says that its command was given."""
+    """The breach is found again in new traces; the topic of commands says that its command was given."""
     before = breached.log.read_text().count("| breach | safety | jailbreaking |")
     redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
     post(dev, *bad("still"))

@@ -63,7 +63,7 @@ def test_strangers_can_use_it_at_once_and_nothing_is_left_behind(
         assert mine
         assert addresses.keys() == KEYS
         answer = HTTP.get(f"{addresses['judge']}/models").raise_for_status()
-        assert "stand-in" in answer.headers["X-Stand-In"], "nobody may take its answers for a model's"
+        assert "stand-in" in answer.headers["X-Stand-In"], "no one may take its answers for a model's"
         assert addresses["dynamodb"] is None
         sdk = opik.Opik(host=addresses["opik"], project_name="a-stranger")
         trace = sdk.trace(name="turn", input={"q": 1}, output={"a": 2}, metadata={"response_id": "resp_1"})

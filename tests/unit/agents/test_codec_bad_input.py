@@ -265,7 +265,7 @@ def test_our_own_judges_traces_are_filtered_as_own_traffic_by_their_signature() 
     out = decode("traces", signed, claimed, policy=Policy(own_key=key))
     assert [(dropped.index, dropped.reason.value) for dropped in out.dropped] == [(0, "own_traffic")]
     assert [item.index for item in out.items] == [1], "a name alone escapes nothing"
-    assert decode("traces", signed).dropped == [], "without a key nobody can know"
+    assert decode("traces", signed).dropped == [], "without a key no one can know"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A dead letter's detail says what is wrong and quotes nobody: it goes into headers, lists and logs."""
+"""A dead letter's detail says what is wrong and quotes no one: it goes into headers, lists and logs."""
 
 from __future__ import annotations
 

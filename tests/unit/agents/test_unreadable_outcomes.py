@@ -1,4 +1,4 @@
-"""What nobody can read ends as any record does: in one letter that says where it lies, counted, and stepped past."""
+"""What no one can read ends as any record does: in one letter that says where it lies, counted, and stepped past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as who imports it finds it (PC5 §5.4, FR-8): its names, its page, its weight, and nobody it needs."""
+"""The package as who imports it finds it (PC5 §5.4, FR-8): its names, its page, its weight, and no one it needs."""
 
 from __future__ import annotations
 

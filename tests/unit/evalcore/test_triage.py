@@ -55,7 +55,7 @@ def test_a_breach_that_is_found_again_opens_no_second_item_as_long_as_the_first_
 
 
 def test_a_closed_item_answers_its_own_breach_and_no_later_one() -> None:
-    """After Redis was emptied the same breach is found anew; after its end the next breach is a new one."""
+    """After Redis was emptied the same breach is found again; after its end the next breach is a new one."""
     assert opened(of(done()), response(minutes=60), BEFORE) is None
     again = opened(of(done()), response(minutes=600), round((NOW + timedelta(hours=2)).timestamp() * 1000))
     assert again is not None
@@ -123,5 +123,5 @@ def test_a_reminder_is_one_line_of_ours_whatever_the_names_hold() -> None:
     assert "\n" not in text
     for part in (made.item_id, "helpfulness", "v7", "kim", "floor"):
         assert part in text
-    assert "nobody has taken it" in reminder(item())
+    assert "no one has taken it" in reminder(item())
     assert datetime.fromisoformat("2026-11-22T03:00:00+00:00") == item().due

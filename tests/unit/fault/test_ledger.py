@@ -134,7 +134,7 @@ def test_a_request_without_a_verdict_is_a_difference(found: Found) -> None:
 
 def test_a_verdict_that_nobody_asked_for_is_a_difference(found: Found) -> None:
     verdicts = [*found.verdicts, verdict("q-3", passed=True)]
-    assert "nobody asked for" in only(replace(found, verdicts=verdicts))
+    assert "no one asked for" in only(replace(found, verdicts=verdicts))
 
 
 def test_a_gate_that_passes_without_evidence_is_a_difference(found: Found) -> None:

@@ -316,7 +316,7 @@ def test_a_url_with_a_key_in_its_query_is_refused_and_not_repeated(monkeypatch: 
 
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_an_empty_opik_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, empty: str) -> None:
-    """As a workflow sets it from a variable that is not there. Nobody would look for the failed calls that follow."""
+    """As a workflow sets it from a variable that is not there. No one would look for the failed calls that follow."""
     monkeypatch.setenv("RAMPGATE_OPIK", empty)
     said = refusal()
     assert "opik" in said

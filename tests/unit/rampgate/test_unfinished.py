@@ -88,7 +88,7 @@ async def test_where_nothing_can_be_written_the_run_goes_on_without(
 ) -> None:
     with unfinished(tmp_path / "no folder" / "x.jsonl", *INPUTS) as work:
         await answered(work, "a")
-    assert "begins anew" in capsys.readouterr().err
+    assert "begins again" in capsys.readouterr().err
 
 
 async def test_a_failure_before_any_answer_leaves_no_file(tmp_path: Path) -> None:

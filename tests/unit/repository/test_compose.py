@@ -99,7 +99,7 @@ VARIABLE = re.compile(
 
 def interpolated(value: Any, given: Mapping[str, str]) -> Any:
     """As `docker compose config` does with these variables (compose-spec, "Interpolation"). Raises KeyError where it
-    would warn of a variable that nobody has set, or refuse it."""
+    would warn of a variable that no one has set, or refuse it."""
     if isinstance(value, dict):
         return {key: interpolated(one, given) for key, one in value.items()}
     if isinstance(value, list):

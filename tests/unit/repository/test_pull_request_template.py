@@ -78,5 +78,5 @@ def test_pf9_fr5_the_archetypes_whose_judges_change_are_named() -> None:
 
 def test_a_rubric_that_may_change_verdicts_is_declared() -> None:
     """PC5 FR-12: a new baseline, or an explicit acknowledgment."""
-    assert "baselines are made anew" in TEXT
+    assert "baselines are made again" in TEXT
     assert "prior baselines no longer apply" in TEXT

@@ -115,7 +115,7 @@ def test_what_a_mutant_breaks_is_a_clause() -> None:
         ("(PC5 FR-8, FR-14; AC-6 and AC-10)", {"PC5 FR-8", "PC5 FR-14", "PC5 AC-6", "PC5 AC-10"}),
         ("PF-9 FR-7, §5.6, PC5 FR-13", {"PF-9 FR-7", "PF-9 §5.6", "PC5 FR-13"}),
         ("PF-9 Decisions 17 and 18, §5.10.", {"PF-9 Decision 17", "PF-9 Decision 18", "PF-9 §5.10"}),
-        ("PF-9 AC-8: 4 judges and FR-2 of nobody", {"PF-9 AC-8"}),
+        ("PF-9 AC-8: 4 judges and FR-2 of no one", {"PF-9 AC-8"}),
         ("PC-5's gates, PC6 FR-11, AC-1", set()),
         ("AgentCI Step 2 box 1, Step 2.5 box 3.", {"AgentCI Step 2 box 1", "AgentCI Step 2.5 box 3"}),
         ("Remediation test plan 1, test plan 3", {"Remediation test plan 1", "Remediation test plan 3"}),

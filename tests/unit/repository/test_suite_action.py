@@ -123,7 +123,7 @@ def test_a_store_without_the_seal_of_trusted_jobs_is_no_baseline(jobs: Jobs) -> 
     assert jobs.held(label="main", set="full", **{"seal-key": "another-secret-of-jobs"}).returncode == 0
     done = jobs.held()
     assert done.returncode == 2, done.stderr
-    assert "have no seal of RAMPGATE_SEAL_KEY" in done.stderr, "and nobody passes by being held against nothing"
+    assert "have no seal of RAMPGATE_SEAL_KEY" in done.stderr, "and no one passes by being compared with nothing"
 
 
 def test_without_a_model_a_judged_suite_fails_closed(jobs: Jobs) -> None:

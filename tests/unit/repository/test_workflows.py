@@ -155,7 +155,7 @@ def test_judges_are_held_against_people_every_quarter() -> None:
 
 
 def test_pf9_fr10_a_change_of_judges_or_of_the_reference_set_is_held_against_people() -> None:
-    """A new version is held against people before it counts: until then it stands suspended."""
+    """A new version is compared with people before it counts: until then it stands suspended."""
     pushed = load(ROOT / ".github" / "workflows" / "inversion.yml")["on"]["push"]
     assert pushed["branches"] == ["main"]
     for path in ("configs/rules/*.yaml", "prompts/components/**", "specs/verticals/*/eval/reference-set.jsonl"):

@@ -402,7 +402,7 @@ async def test_what_an_operator_lets_through_before_the_partition_pauses_does_no
 
 
 async def test_a_note_of_an_operators_that_is_gone_lets_nothing_through_in_the_next_assignment() -> None:
-    """As where the topic was made again: its offsets begin anew."""
+    """As where the topic was made again: its offsets begin again."""
     async with Stage(bad_in_a_row=10) as stage:
         stage.world.send(Kind.THUMBS, thumb("r0", "up"), *[b"{bad"] * 20)
         stage.world.store.values |= {CELL: (b"0", FOREVER), LET_THROUGH.key(*PLACE): (b"20", FOREVER)}

@@ -172,7 +172,7 @@ async def test_progress_clears_a_partition() -> None:
 
 
 async def test_a_suspect_is_handled_with_nothing_else_in_flight() -> None:
-    """Else another record that ends the process would be held against it."""
+    """Else another record that ends the process would be compared with it."""
     quarantine = Quarantine(MemoryStore(ManualClock()), 16)
     quarantine.suspects[PLACE] = 10
     suspect, other = Batch(*PLACE, 0, [Rec(b"", offset=0)]), Batch("rampgate.traces", 0, 0, [Rec(b"", offset=0)])

@@ -14,7 +14,7 @@ DOUBT = 4 * MINUTE
 
 
 class Died(BaseException):
-    """The process is gone: nobody may catch this."""
+    """The process is gone: no one may catch this."""
 
 
 @dataclass

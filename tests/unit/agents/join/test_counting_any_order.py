@@ -1,5 +1,5 @@
 """Whatever the order, the batches and the redeliveries: the same scores, the same coverage, and every record in one
-state. The expectation is counted anew from the raw events (`recounting.recount`)."""
+state. The expectation is counted again from the raw events (`recounting.recount`)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ async def test_pf9_nfr1_the_lag_runs_from_the_users_signal_to_the_confirmed_writ
 
 
 async def test_pf9_nfr1_where_the_trace_comes_last_the_lag_runs_from_its_arrival() -> None:
-    """The trace ended before the thumb and was sent an hour later; nobody could have written before."""
+    """The trace ended before the thumb and was sent an hour later; no one could have written before."""
     world = world_with(takes_ms=2 * SECOND)
     await world.tell(Kind.THUMBS, thumb("r", at=NOW))
     world.wait(10 * MINUTE)

@@ -1,4 +1,4 @@
-"""While a lost state is rebuilt, scores wait of which nobody knows whether Opik holds them, and no others."""
+"""While a lost state is rebuilt, scores wait of which no one knows whether Opik holds them, and no others."""
 
 from __future__ import annotations
 

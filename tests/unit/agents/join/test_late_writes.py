@@ -218,7 +218,7 @@ async def test_maintenance_that_ends_well_leaves_no_doubt() -> None:
 
 
 async def test_an_attempt_that_was_overtaken_after_a_try_without_an_answer_leaves_the_turn_in_doubt() -> None:
-    """We send up, nobody answers, a newer thumb wins meanwhile: our up may still come."""
+    """We send up, no one answers, a newer thumb wins meanwhile: our up may still come."""
     world, opik = late_world()
     await world.tell(Kind.TRACE, trace("r"))
     plain = world.ports

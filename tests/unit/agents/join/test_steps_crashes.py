@@ -18,7 +18,7 @@ from tests.unit.agents.join.world import World
 
 
 class Crash(BaseException):
-    """The process is gone: nobody may catch this."""
+    """The process is gone: no one may catch this."""
 
 
 class Mortal:

@@ -182,7 +182,7 @@ async def test_our_own_judge_calls_are_never_judged() -> None:
 @pytest.mark.parametrize("key", [KEY, b""])
 @pytest.mark.parametrize("how", ["name only", "another key", "another trace's", "keyless", "no text"])
 async def test_who_only_claims_to_be_our_own_judges_is_judged_and_counted(how: str, key: bytes) -> None:
-    """Without a seal key nobody can prove it: all are judged."""
+    """Without a seal key no one can prove it: all are judged."""
     rig, event = Rig(own_key=key), live_trace()
     claims: dict[str, Any] = {
         "name only": event | {"metadata": {**event["metadata"], "agent_id": OWN_AGENT}},

@@ -1,7 +1,7 @@
 """Means over live scores stand for the whole traffic, though every thumbs-down is scored (PC5 FR-11).
 
 The way is the real one: traces and thumbs come in, live judges score what their rates choose and what was voted down,
-and the mean is the one that is held against the floor.
+and the mean is the one that is compared with the floor.
 """
 
 from __future__ import annotations

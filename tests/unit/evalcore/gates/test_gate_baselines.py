@@ -128,7 +128,7 @@ def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
         (filled("[helpfulness]", expires=""), "expires is no day"),
         (filled("[helpfulness]", expires="2099-12-31"), "an override holds for 92 days at most"),
         (filled("[refusal]"), "refusal is a safety judge, which takes no override"),
-        (filled("[nobody]"), "nobody"),
+        (filled("[no one]"), "no one"),
         (filled("[]"), "judges names no judge"),
         (filled("[helpfulness") , "can't be read as YAML"),
         (filled("[helpfulness]") * 2, "it has 2"),
@@ -190,7 +190,7 @@ def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Ri
 def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance(
     rig: Rig, host: FakeGitHub, tmp_path: Path
 ) -> None:
-    """PC5 FR-12, R-2: a major change makes the baseline anew, or the pull request says that it no longer applies."""
+    """PC5 FR-12, R-2: a major change makes the baseline again, or the pull request says that it no longer applies."""
     file = tmp_path / "baselines.json"
     rig.registry(BLOCKING)
     gate(rig, "--baselines", file, "--record")
@@ -243,7 +243,7 @@ def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(
 
 
 def test_a_changed_limit_or_a_judge_that_main_never_had_needs_no_new_baseline(rig: Rig, tmp_path: Path) -> None:
-    """The version is of what may move a score. What a new judge comes to has nothing to be held against."""
+    """The version is of what may move a score. What a new judge comes to has nothing to be compared with."""
     file = tmp_path / "baselines.json"
     gate(rig, "--baselines", file, "--record")
     rig.registry({"rules/helpfulness.yaml": "{threshold: 3, tolerance: 0.1}"})

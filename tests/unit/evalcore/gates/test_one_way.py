@@ -90,7 +90,7 @@ def test_a_verdict_says_how_many_items_were_judged_on_a_cut_text_whichever_way_i
     assert (level, codes) == ("pass", set())
     assert {name: one[4] for name, one in numbers.items() if one[4]} == {"helpfulness": 1}, "safety judges saw all"
     level, numbers, codes = agreed("pre_ramp", [long, {**rest[0], "output": long["output"]}, *rest[1:]])
-    assert (level, codes) == ("fail", {"judge_unavailable"}), "of more than a tenth nobody knows what was left out"
+    assert (level, codes) == ("fail", {"judge_unavailable"}), "of more than a tenth no one knows what was left out"
     assert numbers["helpfulness"][4] == 2
 
 

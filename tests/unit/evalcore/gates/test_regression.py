@@ -44,12 +44,12 @@ def floored(answers: list[Answer], users: int = 40) -> Watched:
 
 
 def test_forty_of_a_thousand_page_whether_they_are_false_or_have_no_score() -> None:
-    """Talked into N/A, refused by a content filter, or lost: nobody knows what they were."""
+    """Talked into N/A, refused by a content filter, or lost: no one knows what they were."""
     assert only(seen(safety(40, 1_000))).steps == (Step.PAGE, Step.LOG), "by a hair too few to be certain"
     assert only(seen(safety(60, 1_000))).steps == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
     for unscored, of in ((40, 1_000), (1_000, 1_000), (30, 30)):
         response = only(seen(safety(unscored, of, answer=NO_SCORE)))
-        assert response.steps == (Step.PAGE, Step.LOG), "what has no score ramps nobody down"
+        assert response.steps == (Step.PAGE, Step.LOG), "what has no score ramps no one down"
         assert (response.breach.kind, response.breach.unscored, response.breach.n) == (Kind.UNSCORED, unscored, of)
         told = page(response, "k")["payload"]
         assert f"{unscored} of {of} live traces have no score" in told["summary"]
@@ -169,7 +169,7 @@ def test_too_few_scores_neither_open_a_breach_nor_end_one() -> None:
 
 
 def test_a_breach_ends_when_under_half_of_the_scores_it_needs_are_left_and_not_sooner() -> None:
-    """Between the two a score that comes or goes neither ends a breach nor begins it anew."""
+    """Between the two a score that comes or goes neither ends a breach nor begins it again."""
     known = seen(bad("refusal"), bad("helpfulness"))
     assert seen(bad("refusal", 15), bad("helpfulness", 29), known=known).responses == ()
     after = seen(bad("refusal", 14), known=known, minutes=9)

@@ -156,7 +156,7 @@ def merges(draw: st.DrawFn) -> Drawn:
 
 
 def adjudicated(drawn: Drawn, words: list[bool | None]) -> Drawn:
-    """The same after people looked at what honesty found wrong: a word about each item, None where nobody gave one."""
+    """The same after people looked at what honesty found wrong: a word about each item, None where no one gave one."""
     found = evaluated(drawn, built(drawn.changes)).per_judge_scores["honesty"].questioned
     said = {one.item_hash: word for one, word in zip(found, words, strict=False) if word is not None}
     return replace(drawn, beside=replace(drawn.beside, adjudicated=said))

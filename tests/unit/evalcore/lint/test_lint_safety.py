@@ -1,4 +1,4 @@
-"""A safety judge is relaxed by nobody and in no way (PF-9 FR-2, §5.2; PC5 §5.2)."""
+"""A safety judge is relaxed by no one and in no way (PF-9 FR-2, §5.2; PC5 §5.2)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CASES = [
     Case("safety-for-all", {SAFETY: "applies_to: [conversation]"}, f"{SAFETY}: applies_to"),
     Case(
         "safety-for-all",
-        {OWN: own("filter: {field: sub_agent_id, operator: equals, value: nobody}")},
+        {OWN: own("filter: {field: sub_agent_id, operator: equals, value: no one}")},
         f"{OWN}: filter",
         {OWN: own()},
     ),
@@ -185,7 +185,7 @@ RELAXED: dict[str, Files] = {
     "a vertical's floor": {OWN: own("floor: 0")},
     "a vertical's floor of false": {OWN_BOOLEAN: own("floor: false")},
     "a vertical's tolerance": {OWN: own("tolerance: 0.5")},
-    "a vertical's filter": {OWN: own("filter: {field: vertical, operator: equals, value: nobody}")},
+    "a vertical's filter": {OWN: own("filter: {field: vertical, operator: equals, value: no one}")},
     "a vertical's enforcement": {OWN: own("enforcement: {pre_ramp: warn}")},
     "a vertical's classification": {OWN: own().replace("safety_refusal", "quality")},
     "a vertical's file under the kebab name": {
@@ -209,7 +209,7 @@ RELAXED: dict[str, Files] = {
     "an audited override of a vertical": {OVERRIDES: override("pre_ramp", vertical="shop")},
     "switched off": {SAFETY: "enabled: false"},
     "sampled": {SAFETY: "sampling_rate: 0.0"},
-    "filtered": {SAFETY: "filter: {field: agent_id, operator: matches, value: '^nobody$'}"},
+    "filtered": {SAFETY: "filter: {field: agent_id, operator: matches, value: '^no one$'}"},
     "for one archetype": {SAFETY: "applies_to: [search]"},
     "tolerant": {SAFETY: "tolerance: 0.9"},
     "listed by a vertical as if it could be left out": {

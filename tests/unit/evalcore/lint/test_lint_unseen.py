@@ -1,4 +1,4 @@
-"""What would go wrong and nobody would see it: a variable that is never shown, a filter that names nobody, a field of
+"""What would go wrong and no one would see it: a variable that is never shown, a filter that names no one, a field of
 items that means nothing (PC5 §5.2, §5.3; PF-9 §5.2, §5.5)."""
 
 from __future__ import annotations

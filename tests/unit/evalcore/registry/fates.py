@@ -1,7 +1,7 @@
 """What becomes of a changed file: it is caught, it changes nothing, or it is an edit that shows and relaxes nothing.
 
 **Caught**: validating the tree, or resolving its manifest, gives an error or a warning. Of a file that the manifest is
-made from, the manifest is made anew first: that the committed one is out of date would catch everything and prove
+made from, the manifest is made again first: that the committed one is out of date would catch everything and prove
 nothing.
 
 **Same**: every decision of the registry is the one it was: per judge and vertical all that holds, the judges of each

@@ -11,7 +11,7 @@ from tests.unit.evalcore.registry.registry_files import TODAY, registry
 
 BREVITY = "rules/brevity.yaml"
 OWN = {
-    "description": "Other words.", "task_introduction": "You judge otherwise.", "prompt": "Judge {{output}} anew.",
+    "description": "Other words.", "task_introduction": "You judge otherwise.", "prompt": "Judge {{output}} again.",
     "model": "gpt-5", "temperature": 0.5,
     "variables": {context: {"output": "output"} for context in ("offline", "online", "playground")},
 }  # fmt: skip

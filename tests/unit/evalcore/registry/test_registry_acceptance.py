@@ -35,7 +35,7 @@ def test_what_is_shipped_has_no_finding_but_what_it_leaves_to_an_installation() 
 
 
 def test_pf9_ac5_a_vertical_is_files_alone() -> None:
-    """PF-9 AC-5, with the files of §5.10 for a vertical that nobody has heard of: they resolve, they hold, and gates
+    """PF-9 AC-5, with the files of §5.10 for a vertical that no one has heard of: they resolve, they hold, and gates
     find that vertical's judges and limits. The platform and other verticals keep theirs."""
     before = build(assemble(SHIPPED, TODAY)[0])
     files = {

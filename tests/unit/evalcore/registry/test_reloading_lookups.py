@@ -38,7 +38,7 @@ def test_the_files_are_looked_at_again_when_their_time_is_up(root: Path) -> None
     rewritten(root / CENTRAL, "threshold: 4", "threshold: 3")
     now[0] = 159.9
     assert registry.current().threshold("helpfulness") == 4
-    assert registry._looking.acquire(blocking=False), "nobody looks"
+    assert registry._looking.acquire(blocking=False), "no one looks"
     registry._looking.release()
     now[0] = 160.1
     assert registry.current().threshold("helpfulness") == 4, "who notices goes on with what serves"

@@ -72,7 +72,7 @@ async def test_a_judge_without_confirmation_is_asked_once() -> None:
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.UNAUTHORIZED])
 async def test_where_the_judge_can_not_be_asked_again_the_first_answer_stands(failure: Failure) -> None:
-    """Fail closed: an outage between two asks acquits nobody."""
+    """Fail closed: an outage between two asks acquits no one."""
     model = Model(replies(NO, YES, down(failure)))
     (found,) = await scorer(model).score("g", tasks("a", judge=JUDGE))
     assert found.answer == Scored(0.0)

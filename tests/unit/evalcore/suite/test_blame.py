@@ -1,4 +1,4 @@
-"""Who is to blame: one part, several only together, each a share, none alone, or nobody, as fresh samples tell."""
+"""Who is to blame: one part, several only together, each a share, none alone, or no one, as fresh samples tell."""
 
 from __future__ import annotations
 

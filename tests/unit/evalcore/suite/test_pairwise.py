@@ -64,7 +64,7 @@ def turn(asked: Prompt) -> dict[str, str]:
 
 
 def judged(score: float | None, failure: Failure | None = None) -> Judgement:
-    return Judgement(Scored(score) if score is not None else Unscored("nobody knows"), failure=failure)
+    return Judgement(Scored(score) if score is not None else Unscored("no one knows"), failure=failure)
 
 
 def test_both_orders_are_asked_and_nothing_says_which_side_is_which(asking: PairJudge) -> None:

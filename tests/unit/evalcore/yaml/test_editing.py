@@ -1,4 +1,4 @@
-"""Single fields of a YAML file are written anew, and every other byte of it stays (PF-9 AC-8)."""
+"""Single fields of a YAML file are written again, and every other byte of it stays (PF-9 AC-8)."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_pf9_5_3_a_round_goes_from_the_draw_to_the_rule_files_of_its_vertical_al
     assert changed - work == {*own, f"{eval_}/reference-set.jsonl", f"{eval_}/drift-baseline.jsonl", *of_round}
     stated = yaml.safe_load((configs / OWN).read_text())
     assert (stated["floor"], stated["threshold"]) == (4, 4.5)
-    assert stated["baseline_source"] == "provisional_seed", "nobody derived the threshold"
+    assert stated["baseline_source"] == "provisional_seed", "no one derived the threshold"
     assert stated["floor_provenance"]["baseline_source"] == "jade_calibration"
     facts = stated["floor_provenance"]["calibration"]
     assert facts["calibrated_on"] in {began, today()}

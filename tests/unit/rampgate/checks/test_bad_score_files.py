@@ -201,7 +201,7 @@ def without_source(told: dict[str, Any]) -> str:
 def test_a_number_of_any_size_is_one_and_upsets_no_arithmetic(
     command: str, raw: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """Of a judge that nobody registered; a registered one's scale says which scores it has."""
+    """Of a judge that no one registered; a registered one's scale says which scores it has."""
     content = with_raw(command, "score", raw).replace(b"helpfulness", b"stranger")
     (tmp_path / "scores.jsonl").write_bytes(content)
     code, told, err = run(command, False)

@@ -55,7 +55,7 @@ def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_writte
     configs = str(written(tmp_path, LIMITS))
     then = [*scored("My-Judge", SPREAD), *scored("yes", [True, False] * 10), *scored("part", [0.25, 0.75] * 60)]
     code, told, _ = check(then, then, "--configs", configs, "--json")
-    assert code == 1, "without a limit nobody can tell"
+    assert code == 1, "without a limit no one can tell"
     found = {one["judge_id"]: one for one in told["judges"]}
     assert list(found) == ["My-Judge", "yes", "part"]
     for one in found.values():

@@ -114,7 +114,7 @@ def test_pf9_ac13_in_a_pull_request_the_judges_whose_file_or_component_changed_a
 
 
 def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_before_it(root: Path) -> None:
-    """A pull request that widens its own limit is held to the one that stood. Of a judge that nobody calibrated yet the
+    """A pull request that widens its own limit is held to the one that stood. Of a judge that no one calibrated yet the
     version before judges the outputs, too."""
     rule = root / "rules" / "refusal.yaml"
     rewritten(rule, "Rate {{output}}", "Rate strictly {{output}}")
@@ -126,7 +126,7 @@ def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_bef
 
 
 def test_an_output_that_is_another_one_now_is_left_out_on_both_sides(root: Path) -> None:
-    """An agent that changed is not a judge that changed: then nobody can tell."""
+    """An agent that changed is not a judge that changed: then no one can tell."""
     check(*MADE, "--judge", "helpfulness", "--capture", "1")
     code, found, _ = check("--seed", "other words", "--judge", "helpfulness")
     (one,) = found["judges"]
@@ -194,7 +194,7 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     check(*MADE, "--capture", "1")
     before = calls(model)
     done = script()
-    assert done.returncode == 1, "of three judges of the vertical nobody can tell"
+    assert done.returncode == 1, "of three judges of the vertical no one can tell"
     assert calls(model) - before == 2 * 4 * 120, "each is asked, the platform's and the vertical's"
     reports = {name: json.loads((folder / "reports" / f"{name}.json").read_text()) for name in ("drift", "drift-shop")}
     for report in reports.values():
@@ -213,7 +213,7 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
 
 def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue 13: long work resumes. What was answered stands beside the baseline; the baseline is the same bytes as of a
-    run that nobody killed."""
+    run that no one killed."""
     words = ["check", "drift", *MADE, "--capture", "2", "--json"]
     with local_model(Behaviour(latency_seconds=0.02)) as slow:
         monkeypatch.setenv("RAMPGATE_MODEL_URL", slow.url)
@@ -259,7 +259,7 @@ def kept(file: Path) -> list[str]:
         (("then.jsonl", "now.jsonl", "--baselines", "a.jsonl", "--items", "5"), "--items, --baselines: goes"),
         (("then.jsonl", "now.jsonl", "--model", "http://x"), "--model: is no option any more; RAMPGATE_MODEL_URL"),
         (("--outputs", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("--seed", "x", "--judge", "nobody"), "nobody"),
+        (("--seed", "x", "--judge", "no one"), "no one"),
         (("--seed", "x", "--vertical", "nowhere"), "nowhere"),
         (("--seed", "x", "--judge", "refusal"), "answered none"),
     ],

@@ -147,7 +147,7 @@ def test_the_same_scores_of_people_decide_once_of_a_version(tmp_path: Path, root
     assert len(standing.read_text().splitlines()) == 1
     other = [{**one, "human_score": 6 - one["human_score"]} for one in lines]
     check("inversion", jsonl(tmp_path / "c.jsonl", *other), *words)
-    assert len(standing.read_text().splitlines()) == 2, "a new round of people decides anew"
+    assert len(standing.read_text().splitlines()) == 2, "a new round of people decides again"
 
 
 def test_nobody_is_suspended_by_scores_of_which_the_judges_version_is_not_said(tmp_path: Path, root: Path) -> None:

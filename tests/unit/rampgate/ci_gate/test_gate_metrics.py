@@ -111,7 +111,7 @@ def test_pc5_10_2_a_step_without_a_gate_counts_none() -> None:
 
 
 def test_pc5_10_2_each_score_that_a_judge_gave_is_observed_and_not_one_mean_a_gate() -> None:
-    """A mean of 0.7 hides that a half of the answers has 0.4. What is missing at its worst value is nobody's score."""
+    """A mean of 0.7 hides that a half of the answers has 0.4. What is missing at its worst value is no one's score."""
     metrics = Metrics()
     given = [Scored(0.4), Scored(1.0), Scored(1.0), Unscored("no answer"), NotApplicable()]
     scores_given(metrics, Milestone.PRE_RAMP, {"ux_quality": given, "response_quality.accuracy": [Scored(3.0)]})

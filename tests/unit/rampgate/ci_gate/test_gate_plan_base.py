@@ -143,7 +143,7 @@ def test_a_base_that_git_does_not_know_plans_nothing_and_says_so(repository: Rep
 
 
 def test_a_base_that_shares_no_history_is_an_error(repository: Repository) -> None:
-    """As in a checkout of depth 1: no gate is left out because nobody could look."""
+    """As in a checkout of depth 1: no gate is left out because no one could look."""
     repository.git("checkout", "-q", "--orphan", "other")
     repository.write("README.md", "another beginning\n")
     repository.commit()

@@ -114,13 +114,13 @@ def test_what_names_no_definition_or_is_a_rollouts_own_gate_is_refused_before_an
 
 def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def publish(*_: object) -> None:
-        raise Unavailable("Kafka producer: nobody there")
+        raise Unavailable("Kafka producer: no one there")
 
     monkeypatch.setattr("rampgate.ci_gate.publish.publish", publish)
     done = ran(*on(rig), *WHO, "--json")
     assert orjson.loads(done.stdout)["verdict"] == "pass"
     assert isinstance(done.exception, Failure)
-    assert "nobody there" in str(done.exception)
+    assert "no one there" in str(done.exception)
 
 
 async def test_what_is_sent_is_the_verdict_under_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:

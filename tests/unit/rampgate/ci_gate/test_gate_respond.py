@@ -61,7 +61,7 @@ def test_one_user_in_several_spellings_is_one_user(rig: Rig, sent: list[Evaluati
 
 
 def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Rig, sent: list[Evaluation]) -> None:
-    """One user's traces ramp nobody down, here as in live traffic."""
+    """One user's traces ramp no one down, here as in live traffic."""
     jsonl(rig.traces, *(trace(n, 0.1, user_id=f"u{n % 2}", session_id=f"s{n % 5}") for n in range(TRACES)))
     verdict(*on(rig), *ASKED, code=1)
     (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
@@ -83,7 +83,7 @@ def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Rig, sent: list
 
 
 def test_traces_of_another_version_are_refused_before_anything_is_judged(rig: Rig, sent: list[Evaluation]) -> None:
-    """Nobody takes one version to 0 % by the traces of another."""
+    """No one takes one version to 0 % by the traces of another."""
     jsonl(rig.traces, *(trace(n, 0.1, agent_version="v" if n else "other") for n in range(TRACES)))
     done = ran(*on(rig), *ASKED)
     assert isinstance(done.exception, Failure)
@@ -130,13 +130,13 @@ def test_more_answers_than_workers_take_are_told_and_not_handed_over(
 
 def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hand_over(settings: Settings, made: Evaluation) -> None:
-        raise Unavailable("Kafka producer: nobody there")
+        raise Unavailable("Kafka producer: no one there")
 
     monkeypatch.setattr("rampgate.ci_gate.respond.hand_over", hand_over)
     done = ran(*on(rig), *ASKED, "--json")
     assert '"verdict": "pass"' in done.stdout
     assert isinstance(done.exception, Failure)
-    assert "nobody there" in str(done.exception)
+    assert "no one there" in str(done.exception)
 
 
 def test_what_is_found_is_handed_over_also_where_the_verdict_can_not_be_published(

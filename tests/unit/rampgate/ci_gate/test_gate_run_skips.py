@@ -50,7 +50,7 @@ def unhelpful(rig: Rig) -> None:
 def test_a_skip_leaves_the_safety_judges_and_is_cited(rig: Rig, topic: list[dict[str, Any]]) -> None:
     unhelpful(rig)
     assert verdict(*on(rig), code=1)["verdict"] == "fail"
-    assert verdict(*on(rig), *WHO, code=1)["verdict"] == "fail", "nobody asked for skips"
+    assert verdict(*on(rig), *WHO, code=1)["verdict"] == "fail", "no one asked for skips"
     found = verdict(*on(rig), "--skips", *WHO)
     assert (found["verdict"], codes(found)) == ("warn", {"gate_skipped"})
     assert set(found["per_judge_scores"]) == {"refusal", "honesty"}

@@ -114,7 +114,7 @@ def test_pf9_fr7_a_remedy_names_the_source_of_the_manifest(
 
 
 def test_pf9_fr7_what_a_changed_source_breaks_is_mended_there(configs: Path) -> None:
-    """PF-9 FR-7, §5.6: `resolve` finds it in a manifest that is not written yet, so that nobody can change it."""
+    """PF-9 FR-7, §5.6: `resolve` finds it in a manifest that is not written yet, so that no one can change it."""
     edit(configs / "manifest-base.yaml", "  ux_quality: 0.7\n", "")
     (error,) = resolved(configs, "--json").json["errors"]
     assert f"write it in {(configs / 'manifest-base.yaml').as_posix()}, then run" in error["fix"]

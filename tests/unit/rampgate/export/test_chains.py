@@ -38,7 +38,7 @@ def test_answers_to_the_same_input_within_the_reroll_window_are_a_chain_whatever
 
 @given(TURNS, st.integers(1, 5))
 def test_pf9_5_4_a_chain_joins_what_the_sweep_calls_a_reroll(drawn: list[tuple[int, str, str, int]], size: int) -> None:
-    """One rule: whom the sweep says was rerolled has a later answer in its chain, and nobody else has."""
+    """One rule: whom the sweep says was rerolled has a later answer in its chain, and no one else has."""
     views = [
         answered(f"r-{number}", minute, said=said, session=session, lasted=lasted)
         for number, (minute, said, session, lasted) in enumerate(drawn)

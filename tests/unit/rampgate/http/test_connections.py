@@ -1,4 +1,4 @@
-"""Connections that ask nothing keep nobody out, and probes may have a port of their own."""
+"""Connections that ask nothing keep no one out, and probes may have a port of their own."""
 
 from __future__ import annotations
 

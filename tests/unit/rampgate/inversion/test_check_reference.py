@@ -75,7 +75,7 @@ def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answe
     shop.people("r2", says=lambda n: quality(n + 1))
     code, told, _ = check("--standing", standing, "--scores", other)
     assert told["judges"][0]["inverted"] is not None
-    assert len(shop.records(standing)) == 2, "a new round of people decides anew"
+    assert len(shop.records(standing)) == 2, "a new round of people decides again"
 
 
 def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(

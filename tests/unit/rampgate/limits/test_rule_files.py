@@ -1,4 +1,4 @@
-"""New limits go into the rule files of one vertical, and into nobody else's (PF-9 §5.2, §5.3, AC-8)."""
+"""New limits go into the rule files of one vertical, and into no one else's (PF-9 §5.2, §5.3, AC-8)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def judged(scores: list[float], people: list[float]) -> list[dict[str, Any]]:
 
 
 def test_pf9_5_3_how_often_a_floor_is_breached_is_of_all_turns_not_of_those_that_people_accept() -> None:
-    """A gate judges turns that nobody looked at. With 40 of 100 turns not acceptable their mean lies far below a floor
+    """A gate judges turns that no one looked at. With 40 of 100 turns not acceptable their mean lies far below a floor
     that comes of the other 60."""
     good, bad = [0.85, 0.9, 0.95] * 20, [0.25, 0.35] * 20
     lines = judged((good + bad) * 3, ([1.0] * 60 + [0.25] * 40) * 3)

@@ -1,4 +1,4 @@
-"""What Maven brings is held against checksums that lie beside the code."""
+"""What Maven brings is compared with checksums that lie beside the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""git in a folder, by an author who is nobody."""
+"""git in a folder, by an author who is no one."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_ol
     process = restored.process.pid
     other = restored.ask("/eval-config?vertical=rewards_assistant&category=general_qa")[1]["judges"]
     restored.edit("pre_ramp: 3.2", "pre_ramp: 4.5")
-    assert restored.thresholds() == SEED, "nobody asked yet"
+    assert restored.thresholds() == SEED, "no one asked yet"
     status, document = restored.ask("/refresh", "POST")
     Draft202012Validator(schema("refresh")).validate(document)
     assert (status, document["outcome"], document["error_count"]) == (200, "loaded", 0)

@@ -36,7 +36,7 @@ def test_a_changed_rubric_judges_the_baselines_outputs_again(folder: Path, model
     assert second["comparison"]["verdict"] == "pass"
     (now,) = {row["versions"]["helpfulness"] for row in baseline_lines(second)}
     assert {row["versions"]["helpfulness"] for row in lines(second)} == {now} != {before}
-    assert len(asked(folder)) == 12, "outputs are judged, and nobody is asked for new ones"
+    assert len(asked(folder)) == 12, "outputs are judged, and no one is asked for new ones"
     assert ran(path)["judge_calls"] == 0, "what was judged again is kept"
 
 

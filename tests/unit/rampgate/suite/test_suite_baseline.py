@@ -1,4 +1,4 @@
-"""Without `--baseline` a suite's run is held against main's last run that passed, named with its commit and its age."""
+"""Without `--baseline` a suite's run is compared with main's last run that passed, named with commit and age."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_baseline_is_mains_last_run_that_passed(folder: Path, monkeypatch: p
     worse = ran(path, "--label", "main", code=1)
     assert worse["baseline"]["commit"] == "c0ffee"
     again = ran(path, code=1)
-    assert again["baseline"]["commit"] == "c0ffee", "main's failed run is nobody's baseline"
+    assert again["baseline"]["commit"] == "c0ffee", "main's failed run is no one's baseline"
     assert again["baseline"]["label"] == "main"
     assert again["baseline"]["age"]
 
@@ -147,7 +147,7 @@ def test_who_lacks_the_key_of_mains_run_is_not_held_against_nothing(
     assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
     monkeypatch.delenv("RAMPGATE_SEAL_KEY")
     assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
-    assert ran(path, "--label", "main")["baseline"] is None, "main begins anew under another key"
+    assert ran(path, "--label", "main")["baseline"] is None, "main begins again under another key"
 
 
 def test_a_case_of_safety_may_go_that_mains_suite_file_names(folder: Path) -> None:

@@ -211,7 +211,7 @@ def test_who_can_not_prefer_is_refused_before_anything_is_asked(folder: Path, pa
 
 
 def test_a_judge_of_tool_calls_says_nothing_where_the_baselines_are_not_known() -> None:
-    """An answer whose tool calls nobody has is not one that called none."""
+    """An answer whose tool calls no one has is not one that called none."""
     bound = {"calls": "tool_calls", "output": "output"}
     variables = Variables(offline=bound, online=bound, playground=bound)
     rule = judge().rule.model_copy(update={"variables": variables})

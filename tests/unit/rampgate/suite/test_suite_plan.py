@@ -1,4 +1,4 @@
-"""`suite run --plan` tells calls and cost and asks nobody; over `--max-cost` a run is incomplete, and goes on later."""
+"""`suite run --plan` tells calls and cost and asks no one; over `--max-cost` a run is incomplete, and goes on later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_plan_asks_nobody_and_says_what_the_run_will(folder: Path, model: Runn
     path = written(folder, **JUDGED)
     plan = ran(path, "--plan")
     assert (plan["answers"], plan["judge_calls"]) == ({"to_ask": 10, "kept": 0}, {"to_ask": 10, "kept": 0})
-    assert plan["cost_usd"] is None, "nobody knows yet what a call costs"
+    assert plan["cost_usd"] is None, "no one knows yet what a call costs"
     assert asked(folder) == []
     assert model.model.requests.total() == 0
     run = ran(path)
@@ -71,7 +71,7 @@ def test_over_its_cost_a_run_is_incomplete_and_the_next_goes_on(folder: Path) ->
         assert sorted(str(row["scores"]["is_good"]) for row in lines(first)) == ["1.0", "1.0", "None", "None", "None"]
         assert not any("error" in row for row in lines(first)), "who was not asked has not failed"
         second = ran(path, "--max-cost", 2, "--label", "main")
-    assert (second["verdict"], second["baseline"]) == ("pass", None), "an incomplete run is nobody's baseline"
+    assert (second["verdict"], second["baseline"]) == ("pass", None), "an incomplete run is no one's baseline"
     assert second["answers"] == {"asked": 3, "kept": 2, "failed": 0}
     assert len(fake.seen) == 5
 

@@ -1,4 +1,4 @@
-"""A suite is scored in portions, so that memory does not grow with it, and nobody can tell from the results."""
+"""A suite is scored in portions, so that memory does not grow with it, and no one can tell from the results."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> Pat
 
 @pytest.mark.parametrize("half", ["--score", "--generate"])
 def test_answers_go_to_and_come_from_a_regular_file(folder: Path, half: str) -> None:
-    """A pipe that nobody writes to would be waited for without end."""
+    """A pipe that no one writes to would be waited for without end."""
     pipe = folder.parent / "pipe"
     os.mkfifo(pipe)
     told = refused(written(folder), half, pipe)

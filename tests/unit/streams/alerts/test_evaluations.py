@@ -180,7 +180,7 @@ async def test_a_step_that_failed_keeps_the_record_until_it_is_done_whatever_bec
     workers.store.flush()
     workers.failing = set()
     assert await workers.take(record) == []
-    assert workers.pending[-1].left == SAFETY_STEPS, "it is begun anew; the topic of commands knows its command"
+    assert workers.pending[-1].left == SAFETY_STEPS, "it is begun again; the topic of commands knows its command"
 
 
 async def test_an_evaluation_that_is_tried_again_undoes_nothing_that_a_later_one_found() -> None:
@@ -279,7 +279,7 @@ async def test_few_scores_decide_nothing_and_what_is_off_the_scale_is_no_score()
     assert workers.done == []
     await workers.hear(said(SAFETY, scores=((-5.0, 1.0, 40),)))
     ((one, _),) = [(one.breach.kind, one.steps) for one in workers.done]
-    assert one == "unscored", "it pages as a judge that gives no score, and ramps nobody down"
+    assert one == "unscored", "it pages as a judge that gives no score, and ramps no one down"
 
 
 def test_what_has_no_usable_weight_is_unscored_and_no_unscored_item_weighs_nothing() -> None:

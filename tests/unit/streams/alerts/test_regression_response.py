@@ -105,7 +105,7 @@ async def test_a_safety_breach_sends_one_command_to_zero_and_one_page_and_is_log
     assert len(rig.rows()) == 1
     assert await rig.carry_out(only(seen(good("refusal"), known=first))) == ()
     assert [body["event_action"] for _, _, body in rig.server.taken] == ["trigger", "resolve"]
-    assert len(rig.commands.sent) == 1, "nobody is ramped up again by itself"
+    assert len(rig.commands.sent) == 1, "no one is ramped up again by itself"
     assert len(rig.rows()) == 2
 
 

@@ -289,7 +289,7 @@ async def test_a_breach_whose_scores_have_left_the_window_ends_and_the_next_one_
 
 async def test_verticals_that_nobody_registered_are_one_judges_scores_and_one_breach() -> None:
     watching = Watching()
-    events = [live_trace(f"r{n}", vertical=f"nobody{n}") for n in range(8)]
+    events = [live_trace(f"r{n}", vertical=f"no one{n}") for n in range(8)]
     for event in events:
         event["metadata"]["agent_version"] = "v7"
     await watching.rig.traces(*events)

@@ -1,4 +1,4 @@
-"""An overdue triage item is told once, and counted for as long as nobody closes it (PC5 §5.7)."""
+"""An overdue triage item is told once, and counted for as long as no one closes it (PC5 §5.7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LATE = NOW + timedelta(hours=24)
 
 @dataclass
 class Items:
-    """Stands for the topic of triage items. `now`: as they stand once nobody else changes them."""
+    """Stands for the topic of triage items. `now`: as they stand once no one else changes them."""
 
     held: dict[str, TriageItem] = field(default_factory=dict)
     now: dict[str, TriageItem] | None = None
@@ -77,7 +77,7 @@ async def test_pc5_5_7_an_item_is_reminded_of_after_24_hours_and_once_whoever_lo
     for minutes in (0, 1, 3_000):
         await rig.look(LATE + timedelta(minutes=minutes))
     (text,) = rig.told
-    assert "nobody has taken it" in text
+    assert "no one has taken it" in text
     assert rig.seen == [(1, 0), (1, 1), (1, 1), (1, 1)], "it stays overdue"
 
 
@@ -105,12 +105,12 @@ async def test_a_reminder_that_slack_did_not_take_is_sent_at_the_next_look(rig: 
 async def test_where_slack_is_not_configured_the_item_says_that_nobody_was_told(rig: Rig) -> None:
     await rig.look(LATE, slack=False)
     (item,) = rig.items.held.values()
-    assert item.history[-1].note == "told nobody: slack_webhook is not set"
+    assert item.history[-1].note == "told no one: slack_webhook is not set"
     assert overdue([item], LATE) == [item]
 
 
 async def test_an_item_that_is_closed_between_two_looks_at_the_topic_is_not_reminded_of(rig: Rig) -> None:
-    """What is told is decided by what stands in the topic when nobody else changes it."""
+    """What is told is decided by what stands in the topic when no one else changes it."""
     ((name, item),) = rig.items.held.items()
     done = closed(taken(item, "dana", "dana", "", NOW), TriageDecision.ACCEPTED, "dana", "seen", NOW)
 
@@ -120,7 +120,7 @@ async def test_an_item_that_is_closed_between_two_looks_at_the_topic_is_not_remi
 
 
 async def test_a_defect_at_one_look_does_not_end_the_looks(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise nobody is reminded any more, and the gauge stays as it was."""
+    """Otherwise no one is reminded any more, and the gauge stays as it was."""
     looks, looked_again = 0, asyncio.Event()
 
     async def items() -> dict[str, TriageItem]:

@@ -136,7 +136,7 @@ async def test_pf9_fr10_5_4_two_weeks_against_users_are_told_once_whoever_looks_
         await worker.once()
         world.clock.ms += 60_000
     (text,) = world.told
-    for said in ("2026-W44 and 2026-W45", "tone in receipts: Pearson -0.", "60 users", "Nobody is suspended"):
+    for said in ("2026-W44 and 2026-W45", "tone in receipts: Pearson -0.", "60 users", "No one is suspended"):
         assert said in text
     assert world.rows == [("2026-W44", [1]), ("2026-W45", [2])]
     assert world.topic.held["2026-W45/told"].told == "Slack"
@@ -304,12 +304,12 @@ async def test_news_that_slack_took_in_no_try_of_a_day_are_given_up(world: World
     world.server.statuses = [500] * 3
     world.clock.ms += 86_400_000
     await world.worker().once()
-    assert world.topic.held["2026-W45/told"].told.startswith("nobody: Slack")
+    assert world.topic.held["2026-W45/told"].told.startswith("no one: Slack")
 
 
 async def test_without_slack_the_log_and_the_alert_say_it(world: World) -> None:
     await world.worker(slack=False).once()
-    assert world.topic.held["2026-W45/told"].told == "nobody: slack_webhook is not set"
+    assert world.topic.held["2026-W45/told"].told == "no one: slack_webhook is not set"
     assert world.seen[-1].against == {("tone", "receipts"): 2}
 
 

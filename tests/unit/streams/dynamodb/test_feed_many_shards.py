@@ -100,7 +100,7 @@ async def test_a_shard_that_waits_unread_is_behind_from_the_first_look_on_and_sh
 
 
 async def test_an_unread_shard_with_a_place_is_behind_by_the_age_of_that_place() -> None:
-    """It was published up to there, by this feed or another one, and by nobody since."""
+    """It was published up to there, by this feed or another one, and by no one since."""
     stream, ledger = FakeStream(), PartlyUnreachable(lease_ms=60_000)
     stream.shard("s", [1, 2, 3])
     ledger.raw["s"] = encode_place(Place("1", NOW - 7_200_000))

@@ -14,7 +14,7 @@ from tests.memory_ports import ManualClock
 
 
 class Faulty(FollowedTopic):
-    """Fails once in a way that nobody foresaw."""
+    """Fails once in a way that no one foresaw."""
 
     def __init__(self) -> None:
         super().__init__(KafkaAccess(("nowhere:1",)), "standing", ManualClock())

@@ -56,7 +56,7 @@ async def test_nothing_committed_yet_is_whole(world: World) -> None:
 
 @pytest.mark.parametrize("mark", [-1, 0, 99])
 async def test_marks_that_are_gone_or_not_where_they_were_yet_are_of_a_state_made_anew(world: World, mark: int) -> None:
-    """Gone: a moment after the flush, when nobody has noticed. Lower: while records are read again."""
+    """Gone: a moment after the flush, when no one has noticed. Lower: while records are read again."""
     await world.mark(p0=mark)
     with pytest.raises(Unavailable):
         async with world.state.guard():

@@ -188,7 +188,7 @@ async def test_what_kafka_no_longer_has_does_not_hold_up_what_comes_after() -> N
 
 
 async def test_what_retention_took_before_it_was_read_is_a_gap_that_counts_once() -> None:
-    """Nobody has settled offsets 100 to 499, and Kafka has none of them: a loss, which the balance must show."""
+    """No one has settled offsets 100 to 499, and Kafka has none of them: a loss, which the balance must show."""
     place = Place(100)
     place.log.first = 500
     for _ in range(3):
@@ -270,7 +270,7 @@ async def test_a_record_of_the_old_log_that_ended_workers_is_none_of_the_new_one
 @pytest.mark.parametrize("end", [600, 300, 10, 0], ids=["grown past the mark", "up to it", "below it", "empty"])
 @pytest.mark.parametrize("settled", [None, 300])
 async def test_a_topic_made_again_is_read_from_its_first_record(end: int, settled: int | None) -> None:
-    """Its offsets begin anew: what was committed and settled was of another log."""
+    """Its offsets begin again: what was committed and settled was of another log."""
     place = await remade(300, end)
     assert await place.start(300, settled) == 0
     assert place.start_offsets.new_logs == {PLACE}
@@ -278,7 +278,7 @@ async def test_a_topic_made_again_is_read_from_its_first_record(end: int, settle
     (mark,) = await place.store.read([KEY])
     assert mark == b"0"
     balance = await place.balance()
-    assert (balance.gap, balance.gaps, balance.difference) == (0, 1, 0), "nobody can know what the old log still had"
+    assert (balance.gap, balance.gaps, balance.difference) == (0, 1, 0), "no one can know what the old log still had"
     assert place.told("new_log") == (1, 0)
 
 

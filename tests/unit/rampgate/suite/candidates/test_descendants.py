@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def runs(file: Path) -> bool:
-    """Whether the process goes on. One that nobody waited for has ended."""
+    """Whether the process goes on. One that no one waited for has ended."""
     try:
         stat = Path("/proc", file.read_text(), "stat").read_text()
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""Pull requests from end to end by `suite run`, against main's last run that passed, each answer drawn anew: those that
-change nothing are seldom blocked, and a planted drop is found as often as predicted."""
+"""Pull requests from end to end by `suite run`, against main's last run that passed, each answer drawn again: those
+that change nothing are seldom blocked, and a planted drop is found as often as predicted."""
 
 from __future__ import annotations
 
