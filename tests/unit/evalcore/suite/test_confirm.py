@@ -163,17 +163,22 @@ def test_what_has_no_fresh_samples_stands() -> None:
     for name in CHAT[20:]:
         del half[name]
     found, said = decided(FELL, half, half)
-    assert (found.verdict, said[0].stands) == (VerdictLevel.FAIL, True)
+    assert (SuiteCode.SLICE_REGRESSED in codes(found), said[0].stands) == (True, True)
     for few in ([1.0] * (FRESH - 1), [FAILED] * FRESH, [UNSCORED] * FRESH, [NOT_APPLICABLE] * FRESH):
         again, told = decided(LEAKED, samples({}, s1=[1.0] * FRESH), samples({}, s1=few))
         assert (again.verdict, told[-1].stands) == (VerdictLevel.FAIL, True), few
 
 
-def test_missing_fresh_scores_are_at_their_worst() -> None:
-    lacking = samples(dict.fromkeys(CHAT, 0.9), **dict.fromkeys(CHAT[:15], [UNSCORED] * FRESH))
+@pytest.mark.parametrize("value", [UNSCORED, NOT_APPLICABLE])
+@pytest.mark.parametrize(("many", "fall"), [(FRESH, 0.45), (4, 0.3)])
+def test_missing_fresh_scores_are_at_their_worst(value: Value, many: int, fall: float) -> None:
+    some: list[Value] = [value] * many + [0.9] * (FRESH - many)
+    lacking = samples(dict.fromkeys(CHAT, 0.9), **dict.fromkeys(CHAT[:15], some))
     found, said = decided(FELL, samples(dict.fromkeys(CHAT, 0.9)), lacking)
-    assert found.verdict is VerdictLevel.FAIL
+    assert SuiteCode.SLICE_REGRESSED in codes(found)
     assert said[0].stands
+    assert said[0].fresh is not None
+    assert said[0].fresh.delta == pytest.approx(-fall), "15 of 30 cases fell"
 
 
 FOUR = [f"f{number}" for number in range(4)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evalcore.suite.confirm import FRESH
 from tests.unit.rampgate.registry.git_folders import committed
 from tests.unit.rampgate.suite.suite_commands import document, failure, ran
 from tests.unit.rampgate.suite.suite_folders import case, written
@@ -29,8 +30,8 @@ def answer(case):
 class Branch:
     """A suite on main, and a branch that changes its prompt, its model and its tools; `rule` says when it is good."""
 
-    def __init__(self, folder: Path, rule: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, rule: str, samples: int = 1) -> None:
+        self.folder, self.samples = folder, samples
         (folder / "tools").mkdir(parents=True)
         (folder / "tools" / "search.json").write_text("{}")
         self.path = self.write(rule, "old")
@@ -44,11 +45,12 @@ class Branch:
 
     def write(self, rule: str, model: str) -> Path:
         parts = {
-            "prompt": {"files": ["prompt.md"]}, "model": {"value": model}, "tools": {"files": ["tools/*.json"]}
+            "prompt": {"files": ["prompt.md"]}, "model": {"value": model}, "tools": {"files": ["tools/*.json"]},
+            "code": {"files": ["agent.py"]},  # with code that no part names no answer is kept
         }  # fmt: skip
         candidate = {"entry": "agent:answer", "parts": parts}
         cases = [case(number) for number in range(6)]
-        return written(self.folder, cases, AGENT.replace("RULE", rule), candidate=candidate, samples=1)
+        return written(self.folder, cases, AGENT.replace("RULE", rule), candidate=candidate, samples=self.samples)
 
     def blame(self, *words: object) -> dict[str, Any]:
         return document("blame", self.path, "--baseline", self.main, *words)
@@ -82,9 +84,10 @@ def test_the_guilty_part_is_named(rule: str, found: str, guilty: list[str], fold
 
 
 def test_a_fall_that_does_not_come_again_blames_nobody(folder: Path) -> None:
-    """The new model's samples were bad once, for a reason of that hour; asked again all are good, changed or not."""
+    """The new model's samples were bad once, for a reason of that hour; asked again all are good, changed or not. As
+    many were bad as are asked again: those that made the cases fall are not taken for fresh ones."""
     outage = folder.parent / "outage"
-    branch = Branch(folder, f"model == 'old' or not Path({str(outage)!r}).exists()")
+    branch = Branch(folder, f"model == 'old' or not Path({str(outage)!r}).exists()", samples=FRESH)
     outage.touch()
     ran(branch.path, "--baseline", branch.main, code=1)
     outage.unlink()
