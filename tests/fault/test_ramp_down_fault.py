@@ -136,7 +136,7 @@ def _about(command: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("every", [3.0, pytest.param(30.0, marks=SLOW)], ids=["often", "as shipped"])
-@pytest.mark.parametrize("killed", [pytest.param("no one", marks=SLOW), "before the command", "amid the notices"])
+@pytest.mark.parametrize("killed", [pytest.param("nobody", marks=SLOW), "before the command", "amid the notices"])
 def test_pc5_5_7_a_bad_version_is_ramped_down_within_a_minute_though_no_receiver_answers_and_the_watcher_dies(
     make_rig: Make, model: Model, receivers: Receivers, tmp_path: Path, killed: str, every: float,
     record_property: Callable[[str, object], None],
@@ -148,7 +148,7 @@ def test_pc5_5_7_a_bad_version_is_ramped_down_within_a_minute_though_no_receiver
         rig.worker()
     rig.wait("two workers judge", lambda: rig.sharing("traces") == 2)
     watched.traffic("v-bad")
-    if killed != "no one":
+    if killed != "nobody":
         finder = watched.found()
         assert watched.commands("v-bad") == {}, "it is killed before its command"
         if killed == "amid the notices":

@@ -106,7 +106,7 @@ def test_a_running_worker_tells_no_secret_and_no_users_words(start: Callable[...
     for path in ("/metrics", "/livez", "/readyz", "/coverage", "/conservation", "/dead-letters", "/", "/nowhere"):
         no_leak(path, asked(url + path, TOKEN))
         no_leak(path, asked(url + path, None))
-    for path in ("/turns/no one", "/coverage?window=x", "/turns/%00"):
+    for path in ("/turns/nobody", "/coverage?window=x", "/turns/%00"):
         no_leak(path, asked(url + path, TOKEN))
     letters = rig.dead_letters()
     assert len(letters) == 12

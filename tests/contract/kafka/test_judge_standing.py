@@ -86,7 +86,7 @@ async def test_a_command_reads_the_topic_once_and_refuses_to_know_nothing(access
     read = await JudgeStandings(access, topic, ManualClock()).read_once()
     assert suspended(read) == {"tone": "by its check of canaries on 2026-11-01: moved"}
     with pytest.raises(Unavailable, match="no topic"):
-        await JudgeStandings(access, f"{topic}-of-no one", ManualClock()).read_once()
+        await JudgeStandings(access, f"{topic}-of-nobody", ManualClock()).read_once()
 
 
 async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(

@@ -150,7 +150,7 @@ async def test_a_topic_nobody_knows_is_unavailable_and_not_taken_for_empty(
     monkeypatch.setattr("streams.kafka.client.PRODUCE_SECONDS", 1.5)
     records = KafkaRecords(KafkaAccess((kafka.bootstrap,)))
     with pytest.raises(Unavailable):
-        await records.fetch([(topic_prefix + "no one", 0, 0)])
+        await records.fetch([(topic_prefix + "nobody", 0, 0)])
     await records.close()
 
 

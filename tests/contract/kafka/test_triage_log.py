@@ -98,7 +98,7 @@ async def test_what_is_no_item_is_passed_over_and_a_missing_topic_is_said(rig: R
     )
     assert await rig.log().items() == {}
     with pytest.raises(Unavailable, match="no topic"):
-        await TriageLog(rig.access, rig.producer, f"{rig.topic}-of-no one", rig.store).items()
+        await TriageLog(rig.access, rig.producer, f"{rig.topic}-of-nobody", rig.store).items()
 
 
 async def test_an_item_with_a_time_that_can_not_be_compared_is_passed_over_alone(rig: Rig) -> None:

@@ -83,7 +83,7 @@ async def test_pf9_fr10_5_4_two_weeks_in_opik_name_the_judge_that_scores_against
     await turns.add(WEEK, users(2, -0.6))
     await turns.add(WEEK, [{"tone": 5.0}] * 30)  # no one said anything of these
     await turns.add(WEEK, users(3, 0.9, 40), vertical="elsewhere")
-    await turns.add(WEEK, users(4, 0.9, 40), project="of-no one")
+    await turns.add(WEEK, users(4, 0.9, 40), project="of-nobody")
     await turns.add(WEEK.after, users(5, 0.9, 40))
     await turns.add(WEEK, users(6, 0.9, 40), user_id="")
     many = users(7, 0.9, 40)

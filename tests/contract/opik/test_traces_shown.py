@@ -40,8 +40,8 @@ async def test_the_newest_of_all_verticals_come_first_and_each_flag_narrows_them
     assert await turns(rig, "--version", "v2") == ["other-version"]
     assert await turns(rig, "--agent", "greeter") == ["other-agent"]
     assert await turns(rig, "--vertical", "rewards_assistant") == ["rewards"]
-    assert await turns(rig, "--agent", "no one") == []
-    assert "none matches" in (await rig.run("traces", "--agent", "no one")).out
+    assert await turns(rig, "--agent", "nobody") == []
+    assert "none matches" in (await rig.run("traces", "--agent", "nobody")).out
 
 
 async def test_a_trace_is_shown_with_its_scores_by_kind_and_without_anybodys_words(rig: Rig) -> None:

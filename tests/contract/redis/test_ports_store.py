@@ -37,7 +37,7 @@ async def put(store: Either, **values: bytes) -> None:
 
 async def test_values_come_in_the_order_asked_for_and_absent_ones_are_empty(store: Either) -> None:
     await put(store, a=b"1", b=b"2")
-    assert await store.read(["b", "no one", "a", "b"]) == [b"2", b"", b"1", b"2"]
+    assert await store.read(["b", "nobody", "a", "b"]) == [b"2", b"", b"1", b"2"]
     assert await store.read([]) == []
 
 
@@ -128,7 +128,7 @@ async def test_the_last_expiry_of_a_value_counts(store: Either) -> None:
 async def test_counters_add_up_and_a_zero_leaves_no_field(store: Either) -> None:
     for by in (3, -1, 40):
         await store.apply(Change(counts={"k": (far(), {"a": by, "b": 1}), "l": (far(), {"a": 1})}))
-    assert await store.counts(["l", "k", "no one"]) == [{"a": 3}, {"a": 42, "b": 3}, {}]
+    assert await store.counts(["l", "k", "nobody"]) == [{"a": 3}, {"a": 42, "b": 3}, {}]
     await store.apply(Change(counts={"k": (far(), {"a": -42})}))
     assert await store.counts(["k"]) == [{"b": 3}]
     await store.apply(Change(counts={"k": (far(), {"b": -4})}))
@@ -203,8 +203,8 @@ async def test_a_cell_is_started_once_and_says_what_it_holds(store: Either) -> N
     assert await store.start_at("w2:x:0", b"5", far(), b"") == b"5"
     assert await store.start_at("w2:x:0", b"9", far(), b"") == b"5", "somebody was first"
     assert await store.start_at("w2:x:0", b"9", far(), b"5") == b"9"
-    assert await store.start_at("no one", b"9", far(), b"5") == b"", "what is absent is not what was expected"
-    assert await store.read(["w2:x:0", "no one"]) == [b"9", b""]
+    assert await store.start_at("nobody", b"9", far(), b"5") == b"", "what is absent is not what was expected"
+    assert await store.read(["w2:x:0", "nobody"]) == [b"9", b""]
 
 
 async def test_a_cell_that_expired_is_started_anew(store: Either) -> None:

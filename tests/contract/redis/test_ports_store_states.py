@@ -103,10 +103,10 @@ class Both(RuleBasedStateMachine):
 
     @invariant()
     def hold_the_same(self) -> None:
-        self.same("read", ["t2:a", "t2:b", "t2:ü", "s2:a", "w2:x:0", "no one"])
-        self.same("counts", ["c2:1", "c2:2", "no one"])
+        self.same("read", ["t2:a", "t2:b", "t2:ü", "s2:a", "w2:x:0", "nobody"])
+        self.same("counts", ["c2:1", "c2:2", "nobody"])
         pools, edges = ["p2:1", "p2:2"], ["pe2:1", "pe2:2"]
-        _, rims, members, sizes = self.same("at_once", ["t2:a", "no one"], edges, pools, pools)
+        _, rims, members, sizes = self.same("at_once", ["t2:a", "nobody"], edges, pools, pools)
         assert sizes == list(map(len, members))
         for key, rim, held in zip(pools, rims, members, strict=True):
             assert len(held) + rim.get("beyond", 0) == len(self.placed[key]), "each turn has its place, or is beyond"

@@ -67,7 +67,7 @@ def test_hundreds_are_kept_and_found_at_once(store: SealedStore) -> None:
 
     async def both() -> list[bytes | None]:
         await asyncio.gather(*(scores.put(key, f"v{key}".encode()) for key in keys))
-        return await scores.get_many([*keys, "no one's"])
+        return await scores.get_many([*keys, "nobody's"])
 
     assert asyncio.run(both()) == [*(f"v{key}".encode() for key in keys), None]
 
@@ -129,7 +129,7 @@ def test_values_are_listed_in_the_order_of_their_keys(rig: Rig, store: SealedSto
     found = asyncio.run(runs.under("desk:"))
     assert list(found.items()) == [(key, key.encode()) for key in keys if key not in ("desk:007", "desk:100")]
     assert store.refused == 1
-    assert asyncio.run(runs.under("no one:")) == {}
+    assert asyncio.run(runs.under("nobody:")) == {}
 
 
 def test_a_value_that_was_taken_away_may_be_put_again(rig: Rig, store: SealedStore) -> None:

@@ -37,8 +37,8 @@ def fails(store: SealedStore, key: str = "a") -> str:
 
 
 def test_a_bucket_that_is_not_there_is_told(s3: StandIn) -> None:
-    with pytest.raises(Unavailable, match=r"the store s3://no one/x can't be used: .*NoSuchBucket"):
-        Place("s3://no one/x").opened()
+    with pytest.raises(Unavailable, match=r"the store s3://nobody/x can't be used: .*NoSuchBucket"):
+        Place("s3://nobody/x").opened()
 
 
 def test_an_s3_that_is_out_of_reach_is_told(s3: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

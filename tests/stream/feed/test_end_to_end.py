@@ -31,7 +31,7 @@ def test_thumbs_become_scores_that_the_sdk_reads_back(
             feed_rig.put_item(name, "down")
         for name in names[::5]:
             feed_rig.delete_item(name)
-        feed_rig.put_item("no one's turn", "up")
+        feed_rig.put_item("nobody's turn", "up")
         expected = {
             name: {} if number % 5 == 0 else {THUMBS: 1.0 if number % 2 else -1.0, REROLL: 0.0}
             for number, name in enumerate(names)

@@ -68,14 +68,14 @@ async def test_pc5_ac4_an_operator_is_told_of_each_failed_verdict_once_also_over
     await come(lambda: worker.operators.consumer and sum(worker.operators.consumer.done.values()) == 3)
     await rig.stop()
     await rig.start()
-    await rig.send("ramp-steps", step("late", deadline_seconds=0), step("no one", agent_version="v9"))
+    await rig.send("ramp-steps", step("late", deadline_seconds=0), step("nobody", agent_version="v9"))
     await come(lambda: len(rig.told) == 3)
     await rig.verdicts(4)
     assert len(rig.told) == 3
     told = "\n".join(rig.told)
     for part in ("(invalid_request)", "(deadline_exceeded)", "(insufficient_sample)", "experiment e-1", "Halt at 0 %"):
         assert part in told, part
-    assert all(told.count(f"request {name};") == 1 for name in ("invalid", "late", "no one"))
+    assert all(told.count(f"request {name};") == 1 for name in ("invalid", "late", "nobody"))
 
 
 def between(request_id: Any, **changes: Any) -> bytes:

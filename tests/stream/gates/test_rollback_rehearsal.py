@@ -80,7 +80,7 @@ class TellingDevStack(DevStack):
         return super()._environment() | {
             "RAMPGATE_SLACK_WEBHOOK": f"{self._told.url}/slack",
             "RAMPGATE_GRAFANA_URL": self._told.url,
-            "RAMPGATE_GRAFANA_TOKEN": "of-no one",
+            "RAMPGATE_GRAFANA_TOKEN": "of-nobody",
         }
 
 

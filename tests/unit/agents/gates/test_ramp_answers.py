@@ -52,7 +52,7 @@ def test_a_failed_pre_full_halts_at_the_last_step_that_passed() -> None:
 
 @pytest.mark.parametrize(
     ("verticals", "threshold"),
-    [(("receipts",), 4.5), (("receipts", "shopping"), 4.0), (("no one",), 4.0), ((), 4.0)],
+    [(("receipts",), 4.5), (("receipts", "shopping"), 4.0), (("nobody",), 4.0), ((), 4.0)],
 )
 def test_what_a_vertical_tightened_holds_though_the_request_does_not_name_it(
     verticals: tuple[str, ...], threshold: float

@@ -147,7 +147,7 @@ def test_too_few_items_and_too_little_coverage_fail() -> None:
 @pytest.mark.parametrize(
     ("judges", "field"),
     [
-        (["no one"], "judge_ids[0]"),
+        (["nobody"], "judge_ids[0]"),
         ([], "judge_ids"),
         (iter(()), "judge_ids"),
         (["helpfulness", "x.y"], "judge_ids[1]"),

@@ -128,7 +128,7 @@ def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
         (filled("[helpfulness]", expires=""), "expires is no day"),
         (filled("[helpfulness]", expires="2099-12-31"), "an override holds for 92 days at most"),
         (filled("[refusal]"), "refusal is a safety judge, which takes no override"),
-        (filled("[no one]"), "no one"),
+        (filled("[nobody]"), "nobody"),
         (filled("[]"), "judges names no judge"),
         (filled("[helpfulness") , "can't be read as YAML"),
         (filled("[helpfulness]") * 2, "it has 2"),

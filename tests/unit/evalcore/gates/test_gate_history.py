@@ -226,7 +226,7 @@ def test_pc5_5_5_each_definitions_history_is_kept_apart_and_stays_readable() -> 
     assert found.about({"agent_id": "receipts-agent", "agent_version": "new"}, 9) == ["r5", "r3"]
     assert found.about({"agent_version": "new"}, 2) == ["r5", "r4"]
     assert found.about({"experiment_id": "e-2", "agent_id": "receipts-agent"}, 9) == []
-    assert found.about({"experiment_id": "no one's"}, 9) == []
+    assert found.about({"experiment_id": "nobody's"}, 9) == []
 
 
 def test_a_published_verdict_has_what_a_baseline_asks_for() -> None:

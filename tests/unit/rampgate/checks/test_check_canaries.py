@@ -93,7 +93,7 @@ def test_bad_input_and_no_model_end_with_2(
     [
         ("canaries: {}", "canaries"),
         (f"{CANARIES}limits: {{shift: 2}}", "limits.shift"),
-        (f"{CANARIES}judges: {{no one: {{share: 0.3}}}}", "judges.no one"),
+        (f"{CANARIES}judges: {{nobody: {{share: 0.3}}}}", "judges.nobody"),
         (CANARIES.replace("{best}", "{bset}", 1), "{bset}"),
         ("canaries: [", "yaml"),
     ],

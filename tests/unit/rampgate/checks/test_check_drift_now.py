@@ -259,7 +259,7 @@ def kept(file: Path) -> list[str]:
         (("then.jsonl", "now.jsonl", "--baselines", "a.jsonl", "--items", "5"), "--items, --baselines: goes"),
         (("then.jsonl", "now.jsonl", "--model", "http://x"), "--model: is no option any more; RAMPGATE_MODEL_URL"),
         (("--outputs", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("--seed", "x", "--judge", "no one"), "no one"),
+        (("--seed", "x", "--judge", "nobody"), "nobody"),
         (("--seed", "x", "--vertical", "nowhere"), "nowhere"),
         (("--seed", "x", "--judge", "refusal"), "answered none"),
     ],

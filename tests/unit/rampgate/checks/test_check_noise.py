@@ -98,7 +98,7 @@ def test_what_is_written_is_read_by_gates(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [(("--judge", "no one"), "no one"), (("--dataset", "nowhere.jsonl"), "nowhere.jsonl"), (("--asks", "1"), "asks")],
+    [(("--judge", "nobody"), "nobody"), (("--dataset", "nowhere.jsonl"), "nowhere.jsonl"), (("--asks", "1"), "asks")],
 )
 def test_bad_input_is_refused(words: tuple[str, ...], says: str, root: Path, tmp_path: Path) -> None:
     dataset = jsonl(tmp_path / "items.jsonl", *items(2))

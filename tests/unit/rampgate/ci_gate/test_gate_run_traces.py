@@ -142,7 +142,7 @@ def test_bad_input_names_what_is_wrong(rig: Rig, tmp_path: Path) -> None:
     before = ("--outputs", rig.outputs)
     assert refused(*before, "--traces", rig.traces).startswith("--traces: not at pre_merge")
     assert refused(*before, "--judges", "brevity", "--coverage", 1).startswith("--judges, --coverage: not at pre_merge")
-    assert "no vertical 'no one'" in refused(*on, "--vertical", "no one")
+    assert "no vertical 'nobody'" in refused(*on, "--vertical", "nobody")
     assert "can't be read" in refused("--milestone", "pre_ramp", "--traces", tmp_path / "no")
 
 

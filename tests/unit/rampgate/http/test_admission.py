@@ -180,7 +180,7 @@ async def test_the_audit_knows_a_caller_by_its_token(wordy: World, tmp_path: Pat
         assert await caller("shared", **{"Rampgate-Caller": "jade"}) == "shared-token says jade@127.0.0.1"
         password = base64.b64encode(b"anyone:of-jade").decode()
         assert await caller(None, Authorization=f"Basic {password}") == "jade@127.0.0.1"
-        assert (await client.get("/turns/r1", headers={"Authorization": "Bearer of-no one"})).status == 401
+        assert (await client.get("/turns/r1", headers={"Authorization": "Bearer of-nobody"})).status == 401
 
 
 @pytest.mark.parametrize("text", ["jade", "jade a b", "ja/de canary", "a canary\nb canary", ""])

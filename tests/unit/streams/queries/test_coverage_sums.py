@@ -119,7 +119,7 @@ async def test_an_unregistered_vertical_still_answers_to_its_own_name() -> None:
     turns = [(BOTH, "stranger", now), (BOTH, "other", now), (MISSING_SIGNAL, "", now)]
     assert await counted(turns, now, 60, "stranger") == (1, 0, 0)
     assert await counted(turns, now, 60, "unregistered") == (2, 0, 1)
-    assert await counted(turns, now, 60, "no one") == (0, 0, 0)
+    assert await counted(turns, now, 60, "nobody") == (0, 0, 0)
 
 
 async def test_a_vertical_without_turns_has_no_rate_and_is_listed_if_registered() -> None:
