@@ -37,6 +37,9 @@ PARKED = 5_000
 PARKED_SECONDS = 5.0
 """Time from one look at what is parked to the next."""
 SELDOM = 1.2
+LONGEST_PAUSE = 1_800.0
+"""Seconds; no parked record waits longer for the next look. By a timestamp of last year, which is a producer's to set,
+it would wait for weeks."""
 
 Handle = Callable[[Sequence[Record]], Awaitable[Sequence[Record]]]
 """Brings records to their end; returns those whose time has not come yet. Raises Unavailable."""
@@ -211,10 +214,11 @@ class DelayedConsumer(ConsumerRebalanceListener):
             rest = rest[len(due) :]
 
     def _looked_at_again(self, record: Record, since: float) -> bool:
-        """Tells whether a parked record's age has passed a power of SELDOM since the last look, so many seconds ago:
-        what waits long is looked at ever more seldom, since a look may cost a call."""
+        """Tells whether a parked record's age has passed a power of SELDOM, or half an hour more, since the last look,
+        so many seconds ago: what waits long is looked at ever more seldom, since a look may cost a call."""
         age = max((self._clock.now_ms() - record.timestamp) / 1000, 0.0) + 1.0
-        return math.log(age, SELDOM) // 1 > math.log(max(age - since, 1.0), SELDOM) // 1
+        last = max(age - since, 1.0)
+        return math.log(age, SELDOM) // 1 > math.log(last, SELDOM) // 1 or age // LONGEST_PAUSE > last // LONGEST_PAUSE
 
     def _wait(self, place: _Place, record: Record, read: float) -> float:
         """Seconds until the record's time comes. A producer's clock may run ahead, and so may the timestamps of many

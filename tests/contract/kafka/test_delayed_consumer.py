@@ -4,6 +4,7 @@ record whose time has not come."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.transport import LastingFetcher
 from streams.retry import WallClock
+from tests.memory_ports import ManualClock
 from tests.waiting import come
 
 
@@ -272,6 +274,21 @@ async def test_the_longer_a_record_waits_the_more_seldom_it_is_looked_at_and_who
     let_go.clear()  # the first assignment began with nothing
     await rig.stop()
     assert let_go
+
+
+@pytest.mark.parametrize("years", [0, 1, 40])
+def test_whatever_its_timestamp_says_a_record_that_waits_is_looked_at_every_half_an_hour(years: int) -> None:
+    """A producer sets it: by one of last year the next look was due after weeks."""
+    clock, came = ManualClock(), 1_800_000_000_000
+    reader = DelayedConsumer("live", KafkaAccess(("nowhere:1",)), "g", {}, clock, 0.0)
+    record: Any = SimpleNamespace(timestamp=came - years * 365 * 86_400_000)
+    looks = []
+    for clock.ms in range(came, came + 8 * 3_600_000, 5_000):
+        if reader._looked_at_again(record, 5.0):
+            looks.append(clock.ms)
+    pauses = [after - before for before, after in itertools.pairwise([came, *looks, clock.ms])]
+    assert max(pauses) <= 1_805_000
+    assert len(looks) < 100
 
 
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
