@@ -141,7 +141,7 @@ NameT = TypeVar("NameT", bound=Hashable)
 
 
 def shares(wanted: Mapping[NameT, int], room: int) -> dict[NameT, int]:
-    """Divides the room: no one gets more than wanted, and whoever gets less gets as much as anybody else, or one less.
+    """Divides the room: no one gets more than wanted, and one that gets less gets as much as any other, or one less.
     Of those who want the same, the later ones get that one."""
     given: dict[NameT, int] = {}
     for place, (name, most) in enumerate(sorted(wanted.items(), key=itemgetter(1))):

@@ -55,13 +55,13 @@ def merged(records: Iterable[UserWeek]) -> dict[Week, UserWeek]:
 
 
 def news_in(record: UserWeek) -> list[JudgeWeek]:
-    """Returns the judges of whom this week makes news: it is just enough weeks in a row, so that no one is told twice
+    """Returns the judges of whom this week makes news: it is just enough weeks in a row, so that no one hears it twice
     of the same run of weeks."""
     return [one for one in record.judges if one.weeks_in_a_row == IN_A_ROW]
 
 
 def untold(known: Mapping[Week, UserWeek]) -> list[UserWeek]:
-    """Returns the records with news that no one was told, the oldest first."""
+    """Returns the records with news that were not sent, the oldest first."""
     return [record for _, record in sorted(known.items()) if not record.told and news_in(record)]
 
 

@@ -105,8 +105,8 @@ CHANNELS: Final[dict[str, Channel]] = {
     "user-weeks": Channel(
         "send",
         "week, or week/told",
-        "What the users of a closed week said of judges, looked at once, and a note that its news were told. "
-        "Compacted: of a week's records the one that was told counts. It suspends no one.",
+        "What the users of a closed week said of judges, looked at once, and a note that its news were sent. "
+        "Compacted: of a week's records the one whose news were sent counts. It suspends no one.",
         ("user-week",),
     ),
     "dead-letters": Channel(

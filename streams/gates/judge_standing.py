@@ -1,6 +1,6 @@
 """Follows the topic of judges' standing, which is compacted: what checks last said of each judge.
 
-An emptied Redis lifts no suspension. No one is told that a judge is sound before the topic has been read to its end, or
+An emptied Redis lifts no suspension. No judge is called sound before the topic has been read to its end, or
 while it can't be.
 """
 

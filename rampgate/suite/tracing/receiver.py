@@ -1,6 +1,6 @@
 """Listens for a candidate's OpenTelemetry spans (OTLP over HTTP, `POST /v1/traces`) and gives each answer its own.
 
-A candidate is told a `traceparent` (W3C) with each case. Spans of a trace that no one asked for are dropped: whoever
+A candidate gets a `traceparent` (W3C) with each case. Spans of a trace that no one asked for are dropped: one who
 can reach the address and does not know a trace's id, which is drawn by chance, adds nothing to it.
 """
 

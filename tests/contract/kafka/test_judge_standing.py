@@ -61,7 +61,7 @@ def suspended(standings: JudgeStandings) -> dict[str, str]:
 async def test_a_suspension_and_its_end_are_known_to_who_reads_next(
     access: KafkaAccess, topic: str, standings: JudgeStandings
 ) -> None:
-    assert not standings.readable, "before the first reading no one is told that a judge is sound"
+    assert not standings.readable, "before the first reading no judge is called sound"
     await standings.read_on()
     assert suspended(standings) == {}
     await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED), record(CheckVerdict.PASSED, 1, "facts")])

@@ -135,7 +135,7 @@ async def test_a_request_that_was_kept_is_applied_after_a_newer_one(gateway: Gat
 
 
 async def test_nothing_is_sent_once_the_time_to_send_is_over(opik: ScriptedOpik) -> None:
-    """A process that stood still goes on with an old decision: the step must read the state again."""
+    """A process that stood still has an old decision: the step must read the state again."""
     gateway = Gateway(opik.url, send_seconds=-1.0)
     for value in (1.0, None):
         with pytest.raises(Unavailable, match="begins again"):

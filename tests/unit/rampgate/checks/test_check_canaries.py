@@ -61,7 +61,7 @@ def test_what_a_model_refuses_when_told_so_is_found(model: Running) -> None:
 
 
 def test_items_of_ones_own_take_the_place_of_made_up_ones(root: Path) -> None:
-    """A judge that finds nothing bad among them can't be raised: no one can tell, and that is no pass."""
+    """A judge that finds nothing bad among them can't be raised: no one can tell, which is never a pass."""
     items = [{"input": "?", "output": f"glad to help {n}", "metadata": {"id": f"i{n}"}} for n in range(16)]
     file = jsonl(root.parent / "own.jsonl", *items)
     code, said, _ = check("--judge", "helpfulness", "--dataset", str(file), "--json")

@@ -144,7 +144,7 @@ def test_a_case_of_safety_that_failed_once_is_asked_again(
 
 
 def test_what_judges_say_of_pairs_changes_no_fresh_sample(branch: Branch, tmp_path: Path, model: Running) -> None:
-    """A pair that no one could judge yesterday is judged today: that is no second chance for what tripped."""
+    """A pair that no one could judge yesterday is judged today: that is no second chance for what regressed."""
 
     def asked() -> int:
         return sum(len(log.read_text()) for log in (tmp_path / "state").iterdir())

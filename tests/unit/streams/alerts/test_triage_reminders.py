@@ -1,4 +1,4 @@
-"""An overdue triage item is told once, and counted for as long as no one closes it (PC5 §5.7)."""
+"""An overdue triage item is reported once, and counted for as long as no one closes it (PC5 §5.7)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_where_slack_is_not_configured_the_item_says_that_nobody_was_told(
 
 
 async def test_an_item_that_is_closed_between_two_looks_at_the_topic_is_not_reminded_of(rig: Rig) -> None:
-    """What is told is decided by what stands in the topic when no one else changes it."""
+    """What is reported follows from what stands in the topic while no one else changes it."""
     ((name, item),) = rig.items.held.items()
     done = closed(taken(item, "dana", "dana", "", NOW), TriageDecision.ACCEPTED, "dana", "seen", NOW)
 
