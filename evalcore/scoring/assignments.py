@@ -15,7 +15,7 @@ from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
 from evalcore.scoring.calls import CallFailed, Failure, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
-from evalcore.scoring.items import NO_ANSWER, REFERENCES, Item, says_nothing
+from evalcore.scoring.items import NO_ANSWER, REFERENCES, Item, says_nothing, workflows_once
 from evalcore.scoring.runner import Scorer, Scoring, evaluate
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
@@ -57,6 +57,7 @@ async def arrived(
     The judges' time so runs beside the agent's. Nothing is decided here: `score_assignments` says what the gate scores,
     and finds under way or done what came earlier, whatever the order.
     """
+    items = workflows_once(items)
     if scorer is None:
         yield await _answered(items), None
         return

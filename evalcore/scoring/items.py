@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final
@@ -18,6 +18,7 @@ from schemas.verticals import TraceLayout
 NO_OUTPUT: Final = "the item has no output of the agent's; an expected_output is never judged as one"
 NO_ANSWER: Final = "the agent gave no output"
 NO_INPUT: Final = "neither the trace's record nor Opik has its input"
+SHARED_WORKFLOW: Final = "another trace of the sample is completed by the same workflow"
 REFERENCES: Final = ("expected_output", "reference")
 """Fields with which an output may be compared; an item may lack them."""
 
@@ -158,6 +159,26 @@ def distinct(items: Iterable[Item]) -> list[Item]:
         known = json.dumps(item.source, sort_keys=True, default=str) if nameless else item.id
         found[item.context, known] = item
     return list(found.values())
+
+
+def workflows_once(items: Iterable[Item]) -> list[Item]:
+    """Returns the items, in which a workflow is judged once: of traces that it completes the first one has it, and the
+    others have nothing to judge. So an agent can't name one good workflow in many traces of the same minutes.
+
+    A workflow is its Proposal's namespace and name with its results: a name may be used again.
+    """
+    seen: set[str] = set()
+    out = []
+    for item in items:
+        named, results = item.source.get("proposal"), item.source.get("proposal_results")
+        if item.context == "online" and isinstance(named, Mapping) and results:
+            known = [named.get("namespace"), named.get("name"), results]
+            workflow = json.dumps(known, sort_keys=True, default=str)
+            if workflow in seen:
+                item = replace(item, missing=SHARED_WORKFLOW)
+            seen.add(workflow)
+        out.append(item)
+    return out
 
 
 def identity(one: Mapping[str, Any], number: int = 0) -> str:

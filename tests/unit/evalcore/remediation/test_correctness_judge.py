@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalcore.gates.evaluate import evaluate_gate
 from evalcore.judges.evaluator import NoScore, Task
 from evalcore.judges.kinds import evaluator_of, needs_model
 from evalcore.judges.llm_judge import LLMJudge, render
@@ -20,6 +21,7 @@ from evalcore.scoring.calls import Failure
 from evalcore.scoring.items import dataset_item, trace_item
 from evalcore.validation import checked
 from schemas.judges import Milestone
+from schemas.verdicts import VerdictLevel
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.scoring.scoring_rig import Model, down, scorer
@@ -73,6 +75,34 @@ async def test_a_failed_model_leaves_it_unscored_and_does_not_raise() -> None:
 
 async def test_a_trace_that_was_not_completed_is_unscored() -> None:
     assert isinstance((await judged(reply(), proposal_steps=...)).answer, Unscored)
+
+
+def completed(number: int, name: str, ended: str, **more: Any) -> dict[str, Any]:
+    """Returns a trace that the workflow `name`, which ended at minute `ended`, completed."""
+    results = {"verification": [{"checks": [{"result": "Passed"}], "conditions": [{"lastTransitionTime": ended}]}]}
+    named = {"namespace": "shop", "name": name, **more}
+    source = {"trace_id": f"t{number}", "metadata": {"vertical": "remediation"}, "input": "Pods restart."}
+    return {**source, "proposal": named, "proposal_results": results, "proposal_steps": RAN, "output": f"done {number}"}
+
+
+async def test_a_workflow_that_many_traces_name_is_judged_once_and_they_count_at_their_worst() -> None:
+    traces = [completed(1, "a", ":01"), *(completed(number, "a", ":01", made=number) for number in range(2, 20))]
+    others = [completed(20, "b", ":01"), completed(21, "a", ":07")]  # the last: made again under the same name
+    items = [trace_item(one) for one in (*traces, *others)]
+    async with arrived(scorer(model := Model(reply(1, 1, 1))), "g", [JUDGE], items) as (there, scoring):
+        found = await score_assignments(scoring, [(JUDGE, one) for one in there])
+    scored = [one.id for one, said in zip(there, found, strict=True) if isinstance(said.answer, Scored)]
+    assert scored == ["t1", "t20", "t21"]
+    assert model.calls == ["done 1", "done 20", "done 21"]
+    gate = evaluate_gate("pre_ramp", [*traces, *others], [JUDGE.id], vertical="remediation", registry=REGISTRY,
+                         model=Model(reply(1, 1, 1)), today=TODAY)  # fmt: skip
+    assert gate.verdict is VerdictLevel.FAIL
+
+
+async def test_traces_of_a_workflow_without_results_are_judged_each() -> None:
+    items = [trace_item({**completed(number, "a", ":01"), "proposal_results": {}}) for number in (1, 2)]
+    async with arrived(None, "g", [JUDGE], items) as (there, _):
+        assert not any(one.missing for one in there)
 
 
 def test_a_conversation_is_skipped_and_so_is_a_turn_of_another_vertical() -> None:
