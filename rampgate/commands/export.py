@@ -19,9 +19,7 @@ def export_report(told: Mapping[str, Any]) -> Report:
     if "holds" in told:
         why = [Reason("error", told["reason"], about=told["file"])] if told["reason"] else []
         return Report(told["file"], told["reason"] or "is what the audit has", "fail" if why else "pass", reasons=why)
-    from rampgate.export.pairs import LEFT_OUT
-
-    notes = [f"left out: {many:,} {LEFT_OUT[reason]}" for reason, many in told.get("left_out", {}).items() if many]
+    notes = []
     if told["without_text"]:
         notes.append(
             f"{told['without_text']:,} lack a text: their trace has none, or is too long to be read (`rampgate turn "
@@ -29,14 +27,17 @@ def export_report(told: Mapping[str, Any]) -> Report:
         )
     if told["limit_reached"]:
         notes.append("the limit is reached; there may be more")
-    many = counted(told["lines"], "pair" if "left_out" in told else "turn")
+    many = counted(told["lines"], "turn")
     result = f"{many} of {told['vertical']} in {told['project']} since {told['since']}"
     return Report(
         "Export", f"{result}, {counted(told['pages'], 'audit record')}", "pass", [Section("Lines", notes=notes)]
     )
 
 
-@command(export_report, flags="configs opik kafka")
+GONE = {"--pairs": "--where 'feedback_scores.user_signal_reroll > 0' exports the answers that users rerolled"}
+
+
+@command(export_report, flags="configs opik kafka", gone=GONE)
 async def export(
     context: Context,
     where: Annotated[
@@ -49,9 +50,6 @@ async def export(
     output: Annotated[
         Path | None, Option(help="write the lines to this file, whole or not at all; else stdout")
     ] = None,
-    pairs: Annotated[
-        bool, Option("--pairs", help="a line for each match that the user rerolled: it, and the answer they kept")
-    ] = False,
     verify: Annotated[Path | None, Option(help="export nothing; compare this file with the audit's chain")] = None,
 ) -> Document | None:
     """Write the turns that match, a line of JSON each, newest first: ids, labels, texts, judges' and users' scores.
@@ -74,7 +72,7 @@ async def export(
         raise Failure("--where and --vertical: say which turns of whom to export")
     if output is None and (context.as_json or context.reports):
         raise Failure("--json, --report: stdout has the summary then; say with --output FILE where the lines go")
-    summary = await export_turns(context.settings, Options(where, vertical, sub_agent, since, limit, output, pairs))
+    summary = await export_turns(context.settings, Options(where, vertical, sub_agent, since, limit, output))
     if summary is not None and not context.as_json:
         show(export_report(summary), stderr())
     return Document(summary) if summary is not None and (context.as_json or context.reports) else None

@@ -6,16 +6,12 @@ Killed between the two, the record tells of more than was shown, never of less.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 from agents.ports import Unavailable
 from evalcore.selection.where import Where, matches
-from rampgate.export.chains import Chain, Chains
-from rampgate.export.pairs import LIMIT, pairs, shown
 from schemas.answers import TurnView
-from schemas.verticals import TraceLayout
 from streams.queries.audit import Audit
 
 AUDIT_SECONDS = 20.0
@@ -52,54 +48,6 @@ async def audited(
             left -= len(found)
             if left == 0:
                 return
-
-
-async def audited_pairs(
-    pages: AsyncIterator[list[TurnView]],
-    chains: Chains,
-    where: Where,
-    audit: Audit,
-    *,
-    layout: TraceLayout,
-    caller: str,
-    vertical: str,
-    query: dict[str, Any],
-    left_out: Counter[str],
-    seen: set[str],
-    limit: int | None = None,
-    number: int = 0,
-) -> AsyncGenerator[list[dict[str, Any]], None]:
-    """The pairs of each page's chains, at most `limit` in all, as lines; what is left out is counted. A chain comes
-    whole or not at all, and not where its last answer is in `seen`. A page's record tells of each response of which a
-    text is shown, once. Raises Unavailable, and counts pages, as `audited` does."""
-    left = limit
-    async for whole in _whole_chains(pages, chains):
-        lines: list[dict[str, Any]] = []
-        for of_chain in pairs(whole, where, layout, left_out):
-            if of_chain[0]["chosen_response_id"] in seen:
-                continue
-            if left is not None and len(lines) + len(of_chain) > left:
-                left_out[LIMIT] += 1
-                left = len(lines)
-                break
-            lines += of_chain
-            if len(lines) == left:
-                break
-        if lines:
-            number += 1
-            await record(audit, shown(lines), caller=caller, vertical=vertical, query={**query, "page": number})
-            seen.update(line["chosen_response_id"] for line in lines)
-            yield lines
-        if left is not None:
-            left -= len(lines)
-            if left == 0:
-                return
-
-
-async def _whole_chains(pages: AsyncIterator[list[TurnView]], chains: Chains) -> AsyncGenerator[list[Chain], None]:
-    async for page in pages:
-        yield chains.add(page)
-    yield chains.rest()
 
 
 async def record(

@@ -13,10 +13,8 @@ from uuid import uuid4
 from agents.ports import Unauthorized
 from evalcore.selection.where import BadWhere, Comparison, Where, needed_scores, parse_where, printed
 from rampgate.console import BadQuery, Failure, user
-from rampgate.export.audited import audited, audited_pairs, record
-from rampgate.export.chains import Chains
+from rampgate.export.audited import audited, record
 from rampgate.export.lines import line
-from rampgate.export.pairs import LEFT_OUT, LIMIT
 from rampgate.export.verification import ExportAudit, seal_of
 from rampgate.export.writing import Unread, Written, to_file, to_stdout
 from rampgate.progress import Progress
@@ -45,7 +43,6 @@ class Options:
     since: str
     limit: int | None
     output: Path | None
-    pairs: bool = False
 
 
 class _Export:
@@ -69,24 +66,20 @@ class _Export:
 
     def query(self, written: Written) -> dict[str, Any]:
         """What is asked, as its records and the summary have it."""
-        asked = {
+        return {
             "where": printed(self.where), "since": _iso(self.since(written.until_ms)), "until": _iso(written.until_ms),
             "limit": self.options.limit, "export": written.name,
         }  # fmt: skip
-        return asked | ({"pairs": True} if self.options.pairs else {})
 
     def target(self) -> AbstractAsyncContextManager[Written]:
         """Where the lines go, which has those of the same export that was killed."""
         options = self.options
         if options.output is None:
             return nullcontext(to_stdout(uuid4().hex[:16], self.clock.now_ms()))
-        response = "chosen_response_id" if options.pairs else "response_id"
         opik = (self.settings.opik, workspace_of(self.owner, self.settings), self.owner.project)
-        asked = (printed(self.where), options.since, options.limit, options.pairs, self.owner.reroll_window_seconds)
+        asked = (printed(self.where), options.since, options.limit)
         beside = Path(os.path.realpath(options.output))
-        return to_file(
-            beside, response, "export", self.caller, self.owner.name, *opik, *asked, self.owner.trace.model_dump()
-        )
+        return to_file(beside, "export", self.caller, self.owner.name, *opik, *asked, self.owner.trace.model_dump())
 
     async def run(self, shown: Progress) -> Written:
         """Write all lines. Raises Unread, Unauthorized, Unavailable and OSError."""
@@ -98,8 +91,7 @@ class _Export:
             try:
                 if limit is None or written.lines < limit:
                     async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
-                        work = self._pairs if self.options.pairs else self._turns
-                        await work(traces, audit, written, shown)
+                        await self._turns(traces, audit, written, shown)
                 ended = {"pages": written.pages, "lines": written.lines, "sha256": written.sha256}
                 named = {"caller": self.caller, "vertical": self.owner.name}
                 await record(audit, [], **named, query={**self.query(written), **ended})
@@ -119,26 +111,6 @@ class _Export:
                 await written.add(lines, after=str(page[-1].trace["id"]), without_text=without, record=audit.last[0])
                 shown.at(written.lines)
 
-    async def _pairs(self, traces: OpikTraces, audit: ExportAudit, written: Written, shown: Progress) -> None:
-        """Reads the window from its beginning also where an export goes on: a chain may reach over many pages."""
-        chains = Chains(
-            self.owner.project, since_ms=self.since(written.until_ms), until_ms=written.until_ms,
-            window_ms=round(self.owner.reroll_window_seconds * 1000),
-        )  # fmt: skip
-        # Whatever the filter needs of rejected answers, the one after them may lack.
-        pages = turn_pages(
-            traces, self.owner.project, vertical=self.owner.name, since_ms=chains.reach_ms,
-            until_ms=written.until_ms, whole=True,
-        )  # fmt: skip
-        found = audited_pairs(
-            pages, chains, self.where, audit,
-            layout=self.owner.trace, left_out=written.left_out, **self._named(written),
-        )  # fmt: skip
-        async with aclosing(found) as chosen:
-            async for lines in chosen:
-                await written.add(lines, record=audit.last[0])
-                shown.at(written.lines)
-
     def _named(self, written: Written) -> dict[str, Any]:
         limit = self.options.limit
         return {
@@ -152,7 +124,7 @@ async def export_turns(settings: Settings, options: Options) -> dict[str, Any] |
     to correct, and Unavailable."""
     export = _Export(settings, options)
     owner = export.owner
-    with Progress(f"export of {owner.name}", options.limit, unit="pairs" if options.pairs else "turns") as shown:
+    with Progress(f"export of {owner.name}", options.limit, unit="turns") as shown:
         try:
             written = await export.run(shown)
         except Unread:
@@ -166,16 +138,12 @@ async def export_turns(settings: Settings, options: Options) -> dict[str, Any] |
             if options.output is None:
                 raise Failure(f"stdout: {why}") from error
             raise Failure(f"--output: {options.output}: {why}; once it can, the same command goes on") from error
-    summary = {
+    return {
         "vertical": owner.name, "project": owner.project, **export.query(written),
         "lines": written.lines, "pages": written.pages, "without_text": written.without_text,
-        "limit_reached": options.limit is not None
-        and (written.lines == options.limit or written.left_out[LIMIT] > 0),
+        "limit_reached": options.limit is not None and written.lines == options.limit,
         "output": str(options.output) if options.output else None, "sha256": written.sha256,
     }  # fmt: skip
-    if options.pairs:
-        summary["left_out"] = {reason: written.left_out[reason] for reason in LEFT_OUT}
-    return summary
 
 
 def _owner(settings: Settings, name: str) -> Vertical:

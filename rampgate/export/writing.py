@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,9 +33,8 @@ class Unread(Exception):
 class Written:
     """What was exported so far, by this process or by a killed one before it, of a window that ends at `until_ms`.
 
-    `name`: the export's, the same after a kill. `seen`: the response of each line, of a pair the chosen one. `after`:
-    the trace behind which to go on; `record`: the hash of the last page's audit record. `left_out` has what pairs were
-    not, by reason.
+    `name`: the export's, the same after a kill. `seen`: the response of each line. `after`: the trace behind which to
+    resume; `record`: the hash of the last page's audit record.
     """
 
     name: str
@@ -49,7 +47,6 @@ class Written:
     after: str = ""
     record: str = ""
     seen: set[str] = field(default_factory=set)
-    left_out: Counter[str] = field(default_factory=Counter)
     _digest: Any = field(default_factory=hashlib.sha256)
     _bytes: int = 0
 
@@ -73,16 +70,16 @@ class Written:
         }  # fmt: skip
         await self.notes.put(str(self.pages), orjson.dumps(note))
 
-    async def go_on(self, file: IO[bytes], response: str) -> bool:
+    async def go_on(self, file: IO[bytes]) -> bool:
         """Take over the lines that stand in the file, as far as the last note has them; what is behind them is cut off.
-        False where the file is not what the note says. `response`: the field of a line that goes to `seen`."""
+        False where the file is not what the note says."""
         note = None
         while (found := (await self.notes.get_many([str(self.pages + 1)]))[0]) is not None:
             note, self.pages = orjson.loads(found), self.pages + 1
         file.seek(0)
         while note is not None and self._bytes < note["bytes"] and (line := file.readline()):
             self._count(line, 1)
-            self.seen.add(orjson.loads(line)[response])
+            self.seen.add(orjson.loads(line)["response_id"])
         good = note is None or (self._bytes, self.sha256) == (note["bytes"], note["sha256"])
         if good and note is not None:
             self.without_text, self.after, self.record = note["without_text"], note["after"], note["record"]
@@ -114,13 +111,13 @@ def to_stdout(name: str, until_ms: int) -> Written:
 
 
 @asynccontextmanager
-async def to_file(output: Path, response: str, *inputs: object) -> AsyncIterator[Written]:
+async def to_file(output: Path, *inputs: object) -> AsyncIterator[Written]:
     """Lines go to a file, which is there when the context ends well. When it does not, they are kept for the next
     export with the same `inputs`. `output` is no link. Raises OSError."""
     with unfinished(output, *inputs, what="pages of lines") as work:
         held = work.beside("lines")
         with replacing(output, held) as file:
-            written = await _begun(work, file, response)
+            written = await _begun(work, file)
             try:
                 yield written
             except BaseException:
@@ -128,7 +125,7 @@ async def to_file(output: Path, response: str, *inputs: object) -> AsyncIterator
                 raise
 
 
-async def _begun(work: Unfinished, file: IO[bytes], response: str) -> Written:
+async def _begun(work: Unfinished, file: IO[bytes]) -> Written:
     """What is there of a killed export, else the beginning of one."""
 
     def write(content: bytes) -> None:
@@ -140,7 +137,7 @@ async def _begun(work: Unfinished, file: IO[bytes], response: str) -> Written:
 
     written = begun()
     try:
-        if await written.go_on(file, response):
+        if await written.go_on(file):
             return written
     except (orjson.JSONDecodeError, KeyError, TypeError):
         file.truncate(0)

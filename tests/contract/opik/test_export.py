@@ -405,42 +405,6 @@ async def test_a_reader_that_goes_away_ends_the_export_quietly(
     assert [record["count"] for record in sink.pages] == [2]
 
 
-async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rerolled(
-    rig: Rig, sink: AuditSink, tmp_path: Path
-) -> None:
-    asked = {"q": "why?"}
-    for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None), ("c", 16, None), ("apart", 9, None)):
-        await add(rig, response_id, ago, thumbs, said=asked, answer=f"answer {response_id}", session_id="s")
-    await add(rig, "theirs", 14, said=asked, answer="theirs", session_id="s", vertical="rewards_assistant")
-    await add(rig, "open-1", 4, said=asked, answer="first", session_id="t")
-    await add(rig, "open-2", 2, said=asked, answer="second", session_id="t")
-    file = tmp_path / "pairs.jsonl"
-    ran = await export(rig, "--pairs", "--output", str(file), "--json", where='vertical = "receipts"')
-    assert ran.code == 0, ran.err
-    found = lines(file.read_text())
-    assert [(one["chosen_response_id"], one["rejected_response_id"]) for one in found] == [("c", "a"), ("c", "b")]
-    assert ran.json["left_out"]["chains_cut_by_window"] == 1, "its last answer may yet be rerolled"
-    (record,) = sink.pages
-    assert record["count"] == 3
-    assert record["response_ids_sha256"] == hashlib.sha256(b"a\nb\nc").hexdigest()
-    assert record["query"]["pairs"] is True
-    down = await export(rig, "--pairs")
-    assert [one["rejected_response_id"] for one in lines(down.out)] == ["a"], "the filter picks the rejected answer"
-    assert "1 pair of receipts" in down.err
-
-
-async def test_pf9_fr12_pairs_have_the_texts_where_the_vertical_says_that_its_traces_hold_them(rig: Rig) -> None:
-    file = rig.configs / "verticals" / "receipts.yaml"
-    file.write_text(file.read_text() + "\ntrace: {question: input.asked.words, answer: output.reply.text}\n")
-    for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None)):
-        said = {"input": {"asked": {"words": "why?"}}, "output": {"reply": {"text": f"answer {response_id}"}}}
-        await add(rig, response_id, ago, thumbs, texts=said, session_id="s")
-    ran = await export(rig, "--pairs")
-    assert ran.code == 0, ran.err
-    (found,) = lines(ran.out)
-    assert (found["user_query"], found["chosen"], found["rejected"]) == ("why?", "answer b", "answer a")
-
-
 SEALED = {"RAMPGATE_SEAL_KEY": "a key of this installation"}
 
 

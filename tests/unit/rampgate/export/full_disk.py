@@ -1,4 +1,4 @@
-"""`python -m tests.unit.rampgate.export.full_disk turns|pairs FOLDER`: an export on a disk that is full after so many
+"""`python -m tests.unit.rampgate.export.full_disk FOLDER`: an export on a disk that is full after so many
 bytes of a file, then run to its end where there is room.
 
 Prints a line of JSON for each size: what the export said, what stood there then, and what at the end. The topic, which
@@ -27,7 +27,7 @@ def limited(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
-def failed(folder: Path, pairs: bool, size: int) -> str:
+def failed(folder: Path, size: int) -> str:
     """What an export said that had so many bytes for each of its files; empty of one that ended well."""
     if child := os.fork():
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -43,7 +43,7 @@ def failed(folder: Path, pairs: bool, size: int) -> str:
     try:
         limited(size)
         with patch.object(Topic, "send", elsewhere):
-            asyncio.run(export(folder, pairs, Killer(NEVER)))
+            asyncio.run(export(folder, Killer(NEVER)))
         code = 0
     except OSError as error:
         limited(resource.RLIM_INFINITY)
@@ -52,17 +52,17 @@ def failed(folder: Path, pairs: bool, size: int) -> str:
         os._exit(code)
 
 
-def main(pairs: bool, folder: Path) -> None:
+def main(folder: Path) -> None:
     for size in count(0, STEP):
         place = folder / str(size)
         place.mkdir()
-        said = failed(place, pairs, size)
-        full = state(place, pairs)
-        again = ended(place, pairs, NEVER) if said else 0
-        print(json.dumps({"size": size, "said": said, "full": full, "again": again, "end": state(place, pairs)}))
+        said = failed(place, size)
+        full = state(place)
+        again = ended(place, NEVER) if said else 0
+        print(json.dumps({"size": size, "said": said, "full": full, "again": again, "end": state(place)}))
         if not said:
             return
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] == "pairs", Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

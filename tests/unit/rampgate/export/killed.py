@@ -1,4 +1,4 @@
-"""`python -m tests.unit.rampgate.export.killed turns|pairs FOLDER`: an export killed at each of its steps, then run to
+"""`python -m tests.unit.rampgate.export.killed FOLDER`: an export killed at each of its steps, then run to
 its end.
 
 A step is a record's way to the audit topic, the write of a page (whole, and half of it), its note, the rename of the
@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -26,7 +25,7 @@ from unittest.mock import patch
 import orjson
 
 from evalcore.selection.where import parse_where
-from rampgate.export.audited import audited, audited_pairs
+from rampgate.export.audited import audited
 from rampgate.export.lines import line
 from rampgate.export.writing import Written, to_file
 from rampgate.unfinished import Part
@@ -35,7 +34,7 @@ from schemas.verticals import TraceLayout
 from streams.kafka.client import Producer
 from streams.queries.audit import Audit
 from tests.memory_ports import ManualClock
-from tests.unit.rampgate.export.session_turns import answered, chains, each, pages_of
+from tests.unit.rampgate.export.session_turns import answered, each, pages_of
 
 MANY, SIZE = 14, 4
 NEVER = 0
@@ -72,10 +71,9 @@ class Topic:
             file.write(b"".join(value + b"\n" for _, _, value, _ in messages))
 
 
-async def export(folder: Path, pairs: bool, killer: Killer) -> None:
+async def export(folder: Path, killer: Killer) -> None:
     audit = Audit(cast(Producer, Topic(folder / "topic", killer)), "audit", ManualClock())
-    response = "chosen_response_id" if pairs else "response_id"
-    async with to_file(folder / "out.jsonl", response, "export", pairs) as written:
+    async with to_file(folder / "out.jsonl", "export") as written:
         real = written.write
 
         def write(content: bytes) -> None:
@@ -88,10 +86,7 @@ async def export(folder: Path, pairs: bool, killer: Killer) -> None:
             "caller": "c", "vertical": "receipts", "query": {"export": written.name}, "limit": None,
             "seen": written.seen, "number": written.pages,
         }  # fmt: skip
-        if pairs:
-            await _pairs(written, audit, named)
-        else:
-            await _turns(written, audit, named)
+        await _turns(written, audit, named)
     (folder / "name").write_text(written.name)
 
 
@@ -104,25 +99,19 @@ def _behind(after: str) -> list[TurnView]:
     return [view for view in VIEWS if not after or str(view.trace["id"]) < after]
 
 
-async def _pairs(written: Written, audit: Audit, named: dict[str, Any]) -> None:
-    pages, named = each(pages_of(VIEWS, SIZE)), {**named, "layout": TraceLayout()}
-    async for lines in audited_pairs(pages, chains(), ALL, audit, left_out=Counter(), **named):
-        await written.add(lines)
-
-
-def ended(folder: Path, pairs: bool, at: int) -> int:
+def ended(folder: Path, at: int) -> int:
     """The exit code of a process that exports and is killed at that step, below zero for the signal."""
     if child := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     code = 3
     try:
-        _patched(folder, pairs, Killer(at))
+        _patched(folder, Killer(at))
         code = 0
     finally:
         os._exit(code)
 
 
-def _patched(folder: Path, pairs: bool, killer: Killer) -> None:
+def _patched(folder: Path, killer: Killer) -> None:
     put, replace, unlink = Part.put, Path.replace, Path.unlink
 
     async def killed_put(self: Part, key: str, value: bytes) -> bytes | None:
@@ -142,17 +131,17 @@ def _patched(folder: Path, pairs: bool, killer: Killer) -> None:
         patch.object(Path, "replace", killed_replace),
         patch.object(Path, "unlink", killed_unlink),
     ):
-        asyncio.run(export(folder, pairs, killer))
+        asyncio.run(export(folder, killer))
 
 
-def uncovered(lines: list[dict[str, Any]], records: list[dict[str, Any]], pairs: bool, cut: bool) -> int:
+def uncovered(lines: list[dict[str, Any]], records: list[dict[str, Any]], cut: bool) -> int:
     """How many of the lines no record of theirs tells of: a record is a page's, the last of it counts, and pages come
     one after another. `cut`: of the last page a part may be there."""
     last = {record["query"]["page"]: record for record in records}
     at = 0
     for page in sorted(last):
         size, record = 1, last[page]
-        while at + size <= len(lines) and _told(lines[at : at + size], pairs) != (
+        while at + size <= len(lines) and _told(lines[at : at + size]) != (
             record["count"], record["response_ids_sha256"],
         ):  # fmt: skip
             size += 1
@@ -163,13 +152,12 @@ def uncovered(lines: list[dict[str, Any]], records: list[dict[str, Any]], pairs:
     return len(lines) - at
 
 
-def _told(lines: list[dict[str, Any]], pairs: bool) -> tuple[int, str]:
-    names = ("chosen_response_id", "rejected_response_id") if pairs else ("response_id",)
-    ids = sorted({one[name] for one in lines for name in names})
+def _told(lines: list[dict[str, Any]]) -> tuple[int, str]:
+    ids = sorted({one["response_id"] for one in lines})
     return len(ids), hashlib.sha256("\n".join(ids).encode()).hexdigest()
 
 
-def state(folder: Path, pairs: bool) -> dict[str, Any]:
+def state(folder: Path) -> dict[str, Any]:
     file, held = folder / "out.jsonl", sorted(folder.glob(".out.jsonl.*.lines.unfinished"))
     known = file if file.exists() else held[0] if held else None
     content = known.read_bytes() if known else b""
@@ -180,24 +168,24 @@ def state(folder: Path, pairs: bool) -> dict[str, Any]:
     mine = [one for one in records if not named.exists() or one["query"]["export"] == named.read_text()]
     lines = [orjson.loads(one) for one in whole.splitlines()]
     return {
-        "final": file.exists(), "uncovered": uncovered(lines, mine, pairs, not file.exists()), "lines": len(lines),
+        "final": file.exists(), "uncovered": uncovered(lines, mine, not file.exists()), "lines": len(lines),
         "names": len({one["query"]["export"] for one in records}),
         "sha256": hashlib.sha256(whole).hexdigest(), "hidden": [path.name for path in folder.glob(".*")],
         "records": len({one["query"]["page"] for one in mine}), "sent": len(records),
     }  # fmt: skip
 
 
-def main(pairs: bool, folder: Path) -> None:
+def main(folder: Path) -> None:
     for at in count():
         place = folder / str(at)
         place.mkdir()
-        code = ended(place, pairs, at)
-        killed = state(place, pairs)
-        again = ended(place, pairs, NEVER) if at != NEVER else code
-        print(json.dumps({"at": at, "code": code, "killed": killed, "again": again, "end": state(place, pairs)}))
+        code = ended(place, at)
+        killed = state(place)
+        again = ended(place, NEVER) if at != NEVER else code
+        print(json.dumps({"at": at, "code": code, "killed": killed, "again": again, "end": state(place)}))
         if at != NEVER and code != -signal.SIGKILL:
             return
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] == "pairs", Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

@@ -12,12 +12,11 @@ from rampgate.export.writing import to_file
 from tests.fork_server import ran
 
 
-@pytest.mark.parametrize("what", ["turns", "pairs"])
 def test_pf9_ac12_an_export_on_a_full_disk_ends_with_an_error_and_goes_on_where_there_is_room(
-    what: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """Wherever the disk is full: no line without a record, none doubled or missing, and the same bytes in the end."""
-    told = ran(what, tmp_path, module="tests.unit.rampgate.export.full_disk")
+    told = ran(tmp_path, module="tests.unit.rampgate.export.full_disk")
     assert told.returncode == 0, told.stderr
     *runs, whole = [json.loads(line) for line in told.stdout.splitlines()]
     assert (whole["said"], whole["full"]["final"]) == ("", True)
@@ -36,19 +35,16 @@ class Failed(Exception):
     pass
 
 
-@pytest.mark.parametrize("what", ["turns", "pairs"])
 def test_pf9_ac12_an_export_killed_at_any_step_ends_with_the_same_lines_and_records_of_them(
-    what: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """No line is doubled or missing; at no time is there one without a record; of each page the last record counts."""
-    told = ran(what, tmp_path, module="tests.unit.rampgate.export.killed")
+    told = ran(tmp_path, module="tests.unit.rampgate.export.killed")
     assert told.returncode == 0, told.stderr
     not_killed, *runs = [json.loads(line) for line in told.stdout.splitlines()]
     assert not_killed["code"] == 0
     whole = not_killed["end"]
-    assert (whole["lines"], whole["records"], whole["uncovered"], whole["hidden"]) == (
-        (14, 4, 0, []) if what == "turns" else (9, whole["records"], 0, [])
-    )  # fmt: skip
+    assert (whole["lines"], whole["records"], whole["uncovered"], whole["hidden"]) == (14, 4, 0, [])
     assert len(runs) > 30
     for run in runs:
         assert run["code"] == (-signal.SIGKILL if run is not runs[-1] else 0), run
@@ -63,7 +59,7 @@ def test_pf9_ac12_an_export_killed_at_any_step_ends_with_the_same_lines_and_reco
 
 async def written(file: Path, *lines: dict[str, str], inputs: str = "same", fails: bool = False) -> tuple[int, str]:
     """How many lines there were already, and the hash at the end."""
-    async with to_file(file, "response_id", inputs) as target:
+    async with to_file(file, inputs) as target:
         before = target.lines
         for line in lines:
             await target.add([line], after=line["response_id"])
@@ -109,6 +105,6 @@ async def test_a_failure_before_any_line_leaves_nothing(tmp_path: Path) -> None:
 
 
 async def test_lines_are_kept_where_their_owner_alone_reads_them(tmp_path: Path) -> None:
-    async with to_file(tmp_path / "out.jsonl", "response_id") as target:
+    async with to_file(tmp_path / "out.jsonl") as target:
         await target.add([A])
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
