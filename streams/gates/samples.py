@@ -60,7 +60,7 @@ from schemas.manifests import Dataset, GateDefaults
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts, TrafficFacts
 from streams.gates.candidate import CandidateAnswers
-from streams.gates.traffic import RUNNING_SECONDS, Scope, Window, read_window
+from streams.gates.traffic import Scope, Window, read_window
 from streams.opik.traces import TEXTS
 
 OPIK_LOOKUPS_AT_ONCE = 16
@@ -114,8 +114,7 @@ class PooledTraces:
     async def _window(self, scope: Scope, now_ms: int, seconds: int, turns: Sequence[Key] = ()) -> Window:
         # A workflow that fails takes longer than one that succeeds: those that have ended by now flatter the agent, so
         # the others are left out, and too many of them are no sample.
-        waits = bool(self.forms.namespaces) and (scope.vertical is None or scope.vertical in self.forms.namespaces)
-        return await read_window(self.store, scope, now_ms, seconds, turns, 0 if waits else RUNNING_SECONDS)
+        return await read_window(self.store, scope, now_ms, seconds, turns, self.forms.namespaces)
 
     async def read(self, drawn: Sequence[PooledTurn], scope: Scope) -> list[SampledTrace]:
         """The turns with the content of their last trace. Leaves out those whose record is gone, is another one in its

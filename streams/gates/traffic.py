@@ -52,6 +52,8 @@ RUNNING_SECONDS: Final = 3_600
 RECORD_NOT_COME, DEAD_LETTERED, NOT_ENDED = "record_not_come", "dead_lettered", "not_ended"
 SIGNALS: Final = {"rated": RATED, "rerolled": REROLLED}
 _ELIGIBLE: Final = {Came.NOT_COME: RECORD_NOT_COME, Came.DEAD: DEAD_LETTERED}
+_WAITING: Final = -1
+"""The standing, here alone, of a running turn whose trace may wait for its workflow."""
 _REFUSED, _UNNAMED = spelled(REFUSED), spelled(UNNAMED)
 
 
@@ -95,8 +97,9 @@ class Window:
 
 @dataclass
 class _Counts:
-    """Turns of a span of time by standing, and by standing and signal."""
+    """Turns of a span of time by standing, and by standing and signal. `waits`: cut names of verticals."""
 
+    waits: frozenset[str] = frozenset()
     came: Counter[int] = field(default_factory=Counter)
     signals: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in SIGNALS})
     unnamed: int = 0
@@ -110,6 +113,8 @@ class _Counts:
             self.refused += turns if token[3:] == _REFUSED else 0
             if scope.has(vertical, token):
                 came, bits = LETTERS.index(token[1]), int(token[2])
+                if came == Came.RUNNING and vertical in self.waits:
+                    came = _WAITING
                 self.came[came] += turns
                 for name, bit in SIGNALS.items():
                     if bits & bit:
@@ -122,16 +127,17 @@ async def read_window(
     now_ms: int,
     window_seconds: int,
     turns: Sequence[Key] = (),
-    running_seconds: int = RUNNING_SECONDS,
+    waits: Iterable[str] = (),
 ) -> Window:
-    """Return the account of the turns that ended in (now - window, now], to the second; one that runs for so many
-    seconds is left out of it. Raises Unavailable."""
+    """Return the account of the turns that ended in (now - window, now], to the second; one that runs for
+    RUNNING_SECONDS is left out of it, and at once in the verticals `waits`, whose traces wait for their workflows.
+    Raises Unavailable."""
     until = now_ms // 1000
     since = until - window_seconds
     hours = range((since + 1) // HOUR_SECONDS, until // HOUR_SECONDS + 1)
     parts = {hour: _blocks(hour, since, until) for hour in hours}
     # Younger running turns are no one's evidence: of the hour in which that begins only a part counts.
-    running = max(since, until - running_seconds)
+    running, waiting = max(since, until - RUNNING_SECONDS), frozenset(map(short_name, waits))
     young = {hour: _blocks(hour, since, running) for hour in hours}
     places = [pool_place(scope.vertical and short_name(scope.vertical), scope.names, hour) for hour in hours]
     blocks = list(dict.fromkeys(part.key for some in (parts, young) for of in some.values() for part in of or ()))
@@ -152,7 +158,7 @@ async def read_window(
     difference = population = unnamed = refused = cut = 0
     carry, pools, limit = dict.fromkeys(SIGNALS, 0), [], None
     for number, hour in enumerate(hours):
-        whole = _Counts()
+        whole = _Counts(waiting)
         whole.add(scope, counted([(Piece("", True, 0, 0), first[number])]))
         within = _within(scope, whole, parts[hour], by_block)
         ended = _within(scope, whole, young[hour], by_block)
@@ -170,7 +176,7 @@ async def read_window(
         population += within.came[Came.POOLED]
         for came, reason in _ELIGIBLE.items():
             left_out[reason] += within.came[came]
-        left_out[NOT_ENDED] += ended.came[Came.RUNNING]
+        left_out[NOT_ENDED] += ended.came[Came.RUNNING] + within.came[_WAITING]
         total += sum(within.came.values()) - within.came[Came.RUNNING] + ended.came[Came.RUNNING]
         for name in SIGNALS:
             of = within.signals[name]
@@ -210,7 +216,7 @@ def _within(scope: Scope, whole: _Counts, part: list[Piece] | None, blocks: dict
     """Return the counts of a part of an hour; None is the whole one."""
     if part is None:
         return whole
-    out = _Counts()
+    out = _Counts(whole.waits)
     out.add(scope, counted((piece, blocks[piece.key]) for piece in part))
     return out
 

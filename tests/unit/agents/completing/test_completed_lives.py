@@ -15,7 +15,7 @@ from schemas.manifests import GateDefaults
 from schemas.outcomes import Kind
 from streams.gates.samples import PooledTraces
 from streams.gates.traffic import Scope
-from tests.unit.agents.builders import MINUTE, NOW, thumb
+from tests.unit.agents.builders import MINUTE, NOW, thumb, trace
 from tests.unit.agents.completing.completing_rig import FORMS, SEALS, VERTICAL, named
 from tests.unit.agents.live.live_rig import JUDGES, Rig, in_opik, live_trace
 
@@ -186,3 +186,20 @@ async def test_for_a_gate_quick_workflows_alone_are_no_sample_while_slow_ones_ru
 
     await send(*map(completed, slow))
     assert await found() == (20, 20, {}, "")
+
+
+async def test_for_a_request_without_a_vertical_young_traces_of_others_that_run_are_not_left_out() -> None:
+    """Only where traces wait for workflows does one that has just begun count at once."""
+    world = rig().world
+    other = trace("other", started=NOW - MINUTE) | {"ended_at": None}
+    other["metadata"]["agent_version"] = "v1"
+    world.send(Kind.TRACE, bare(), other)
+    await world.run(Kind.TRACE)
+    traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, None, FORMS)  # type: ignore[arg-type]
+
+    async def left(vertical: str | None) -> dict[str, int]:
+        return dict((await traces.window(Scope("assistant", "v1", vertical), 86_400)).traffic.left_out)
+
+    assert [await left(vertical) for vertical in (VERTICAL, "shopping", None)] == [
+        {"not_ended": 1}, {}, {"not_ended": 1},
+    ]  # fmt: skip
