@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,17 +39,12 @@ class TrendLog:
         return None if fits and os.access(place, os.W_OK) else f"{place} can't be written"
 
     def append(self, response: Response) -> None:
-        """Append one row, in one write, so that two processes never mix theirs. Raises OSError."""
+        """Append one row, in one write that two processes never do at once. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            begun = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(begun, "w") as file:
-                file.write(TITLE + HEADER)
         with self._path.open("ab", buffering=0) as file:
-            file.write(log_line(response).encode())
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed: who finds it empty begins it
+            begun = file.seek(0, os.SEEK_END) > 0
+            file.write(("" if begun else TITLE + HEADER).encode() + log_line(response).encode())
 
 
 @dataclass(frozen=True)

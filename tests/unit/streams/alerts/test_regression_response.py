@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
-from evalcore.gates.messages import HEADER, ramp_command
+from evalcore.gates.messages import HEADER, log_line, ramp_command
 from evalcore.gates.regression import Response, Step
 from evalcore.scoring.http_client import HttpClient
 from streams.alerts.notifiers import Address, grafana
-from streams.alerts.regression_response import Channels, Responder, TrendLog
+from streams.alerts.regression_response import TITLE, Channels, Responder, TrendLog
 from streams.alerts.regression_watch import Ours, PendingResponse, Regressions
 from tests.unit.agents.builders import NOW
 from tests.unit.evalcore.gates.regression_cases import bad, good, only, seen
@@ -210,6 +212,23 @@ def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> Non
     lines = file.read_text().splitlines()
     assert lines[0] == "what an operator wrote"
     assert len(lines) == 3
+
+
+def test_pc5_5_7_of_rows_that_begin_a_trend_log_together_none_is_lost(tmp_path: Path) -> None:
+    """The judges of one bad version are below their floors at one look."""
+    rows = [only(seen(bad(judge))) for judge in ("refusal", "helpfulness")] * 4
+    for number in range(40):
+        file, together = tmp_path / f"{number}.md", Barrier(len(rows))
+
+        def append(response: Response, file: Path = file, together: Barrier = together) -> None:
+            together.wait()
+            TrendLog(file).append(response)
+
+        with ThreadPoolExecutor(len(rows)) as threads:
+            list(threads.map(append, rows))
+        text = file.read_text()
+        assert text.startswith(TITLE + HEADER)
+        assert sorted(text.removeprefix(TITLE + HEADER).splitlines()) == sorted(log_line(row).strip() for row in rows)
 
 
 @pytest.mark.parametrize(
