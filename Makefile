@@ -18,8 +18,9 @@ PY := $(BIN)/python
 TOOLS := .cache/tools
 PYTEST_ARGS ?=
 # So many processes run tests, each with services of its own; 0: all in this process. `FilesTogether` in tests/conftest.py
-# shares out the files, the longest first and unit tests in between, since long tests wait for much of their time.
-PROCESSES ?= 3
+# shares out the files, the longest first and unit tests in between, since long tests wait for much of their time: four
+# keep two cores busy.
+PROCESSES ?= 4
 SPREAD = -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Everything that reads a lock or the project file writes one of these, so a second run does nothing.
 STAMP_BASE := $(VENV)/.stamp-base

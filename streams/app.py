@@ -21,6 +21,7 @@ from agents.join.step import Hold
 from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
+from evalcore.stopping import heed_cancel
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from streams.gates.ramp_requests import RampRequests
@@ -30,7 +31,6 @@ from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
 from streams.pipeline import Pipeline, register
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 

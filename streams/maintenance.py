@@ -18,6 +18,7 @@ from agents.join.turn import decode_turn, has_withheld
 from agents.keys import DRAINING, FOREVER, WATERMARK, WITHHELD
 from agents.policy import Policy
 from agents.ports import Change, Ports, Unauthorized, Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.app import Consumption
@@ -26,7 +27,6 @@ from streams.metrics import Metrics
 from streams.redis.fitness import Evicting
 from streams.redis.state import RedisStore
 from streams.retry import WallClock
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 DUE_AT_ONCE = 500

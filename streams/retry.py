@@ -18,8 +18,8 @@ from tenacity import RetryCallState, retry_if_exception_type
 from tenacity.asyncio import AsyncRetrying
 
 from agents.ports import Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import clean
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

@@ -27,6 +27,7 @@ from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
 from evalcore.scoring.nonce_key import nonce_key
+from evalcore.stopping import heed_cancel
 
 __all__ = ["Judgement", "Scorer", "Scoring"]
 log = logging.getLogger(__name__)
@@ -325,6 +326,7 @@ class Scoring:
             place, name, asked = queued
             task = self._tasks[place]
             answer, cached = await self._answer(task, name, asked)
+            heed_cancel()  # else it would wait for a task that no one queues any more, and hold up who cancelled it
             if asked.more and not isinstance(answer, CallFailed):
                 answer, cached = await self._in_windows(task, asked, answer, cached)
             if cached and not isinstance(answer, CallFailed):

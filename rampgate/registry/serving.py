@@ -14,6 +14,7 @@ import structlog
 
 from agents.ports import Unavailable
 from evalcore.registry.registry import Registry
+from evalcore.stopping import heed_cancel
 from evalcore.yaml.findings import Finding, ValidationResult
 from rampgate.registry.metrics import RegistryMetrics
 from rampgate.registry.view import eval_config, finding_answers, no_category
@@ -22,7 +23,6 @@ from schemas.answers import Finding as FindingAnswer
 from schemas.counting import counted
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
-from streams.stopping import heed_cancel
 
 SUMMARY = 3
 """The most findings that an answer about something other than the findings quotes."""

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from agents.ports import Unavailable
+from evalcore.stopping import heed_cancel
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
 from rampgate.progress import Progress
@@ -23,7 +24,6 @@ from streams.dynamodb.feed import Feed, Pace
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
 from streams.redis.fitness import refuse_evicting
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 DAY_MS = 86_400_000

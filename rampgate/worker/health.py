@@ -15,12 +15,12 @@ import structlog
 from faust.types import TP
 
 from agents.ports import Unauthorized
+from evalcore.stopping import heed_cancel
 from rampgate.worker.worker import Worker
 from schemas.answers import Check, Health
 from schemas.dead_letters import clean
 from streams.kafka.offsets import KafkaOffsets
 from streams.redis.fitness import probe
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 BEAT_SECONDS = 1.0

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from agents.ports import Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import clean
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 

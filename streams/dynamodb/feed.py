@@ -17,6 +17,7 @@ import structlog
 
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import clean
 from streams.dynamodb.client import Busy, Described, Dynamo, Gone, Misconfigured
 from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
@@ -25,7 +26,7 @@ from streams.dynamodb.shards import Place, Shard, readable, unlisted
 from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
-from streams.stopping import heed_cancel, pause
+from streams.stopping import pause
 
 log = structlog.get_logger(__name__)
 NOWHERE = Place()

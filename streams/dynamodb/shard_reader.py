@@ -11,6 +11,7 @@ import structlog
 
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import Headers, clean
 from streams.dynamodb.client import Busy, Dynamo, Expired, Trimmed
 from streams.dynamodb.ledger import ShardLease
@@ -19,7 +20,7 @@ from streams.dynamodb.shards import Place
 from streams.kafka.client import Producer
 from streams.metrics import Metrics
 from streams.retry import Retry
-from streams.stopping import heed_cancel, pause
+from streams.stopping import pause
 
 log = structlog.get_logger(__name__)
 RETRY = Retry(first=0.1)

@@ -13,13 +13,13 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents.ports import Clock, Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.settings import KafkaAccess
 from streams.kafka.client import Reconnecting, make_consumer
 from streams.kafka.offsets import ask_topic_ids
 from streams.kafka.reading import appended_ms, partitions_of
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, reason_of
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 LOOK_SECONDS = 1.0

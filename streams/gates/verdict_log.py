@@ -34,6 +34,7 @@ from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History,
 from evalcore.gates.limits import PastRun
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import as_json
+from evalcore.stopping import heed_cancel
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict, VerdictLevel
@@ -44,7 +45,6 @@ from streams.kafka.transport import KAFKA_ERRORS
 from streams.redis.lease import SHORT_LEASE_MS, acquired, renewed
 from streams.redis.state import RedisStore
 from streams.retry import Retry, logged, reason_of
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

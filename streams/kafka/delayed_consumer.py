@@ -21,13 +21,13 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from agents.ports import Clock, Unauthorized, Unavailable
+from evalcore.stopping import heed_cancel
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka.client import make_consumer, stop
 from streams.kafka.reading import spans_of
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, logged
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
@@ -204,6 +204,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
             place.parked = [record for record in place.parked if record.offset not in done]
         rest, read = list(records), time.monotonic()
         while rest:
+            heed_cancel()
             wait = self._wait(place, rest[0], read)
             if wait > 0:
                 await asyncio.sleep(wait)
@@ -236,6 +237,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
         """Hand records in, in chunks; returns those to be handed in again later."""
         waiting: list[Record] = []
         for start in range(0, len(records), CHUNK):
+            heed_cancel()
             waiting += await self._chunk(partition, records[start : start + CHUNK])
         return waiting
 

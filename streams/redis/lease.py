@@ -13,8 +13,8 @@ from typing import Any
 
 from agents.keys import Key
 from agents.ports import Unavailable
+from evalcore.stopping import heed_cancel
 from streams.retry import Retry, TryAgain
-from streams.stopping import heed_cancel
 
 SHORT_LEASE_MS = 3_000
 """Of work that must not stand still long after its worker died. It is renewed while the work lasts."""

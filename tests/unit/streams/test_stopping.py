@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from evalcore.gates.regression import WatchLimits
+from evalcore.stopping import heed_cancel
 from rampgate.worker.feed import FeedHealth
+from schemas.dead_letters import MadeRecord, Record
 from schemas.settings import KafkaAccess
 from streams.alerts.regression_watch import RegressionWatch
 from streams.dynamodb.feed import Feed
@@ -21,10 +25,9 @@ from streams.gates import verdict_log
 from streams.gates.verdict_log import VerdictLog
 from streams.kafka import delayed_consumer, transport
 from streams.kafka.client import Producer
-from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.delayed_consumer import DelayedConsumer, _Place
 from streams.kafka.transport import BatchConsumerThread
 from streams.retry import Retry, WallClock
-from streams.stopping import heed_cancel
 from tests.memory_ports import ManualClock, MemoryStore
 
 ACCESS = KafkaAccess(("127.0.0.1:1",))
@@ -129,6 +132,27 @@ async def test_a_delayed_consumer_ends_though_its_client_lost_the_cancellation(
     assert await ends(asyncio.wait({task}))
     assert task.cancelled()
     assert not consumer.deaf
+
+
+async def test_work_on_a_partition_ends_though_a_client_lost_the_cancellation() -> None:
+    """What is left of its records may have to wait for longer than the group's session."""
+    asked = asyncio.Event()
+
+    async def deaf(records: Sequence[Record]) -> list[Record]:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return []
+
+    clock = WallClock()
+    delayed = DelayedConsumer("news", ACCESS, "group", {"topic": deaf}, clock, 30.0)
+    times = 0, clock.now_ms()
+    records = [MadeRecord("topic", b"", offset=number, timestamp=at) for number, at in enumerate(times)]
+    task = asyncio.create_task(delayed._bring(TopicPartition("topic", 0), _Place(0, 0), records))
+    await asked.wait()
+    task.cancel()
+    assert await ends(asyncio.wait({task}))
+    assert task.cancelled()
 
 
 @pytest.mark.parametrize("error", [OSError, Unavailable])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -68,6 +69,36 @@ async def test_a_judge_without_confirmation_is_asked_once() -> None:
     model = Model(replies(NO))
     (found,) = await scorer(model).score("g", tasks("a", judge=ONCE))
     assert (found.answer, len(model.calls)) == (Scored(0.0), 1)
+
+
+class DeafCache(MemoryScoreCache):
+    """A cache whose answer comes as its question is cancelled, as `asyncio.wait_for` in a Redis client may have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.cancelled = asyncio.Event(), False
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        if len(keys) == 1 and not self.cancelled:  # about a first answer's confirmation
+            self.asked.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                self.cancelled = True
+        return await super().get_many(keys)
+
+
+async def test_a_scoring_whose_cancellation_a_client_swallows_ends() -> None:
+    """A worker that gives a partition back waits for it: by the group's session, or it is taken out of the group."""
+    cache = DeafCache()
+    task = asyncio.create_task(
+        scorer(Model(replies(NO, NO)), cache).score("g", tasks(*map(str, range(200)), judge=JUDGE))
+    )
+    await asyncio.wait_for(cache.asked.wait(), 20)
+    await asyncio.sleep(0.1)  # all that ask wait, and questions are queued behind them
+    task.cancel()
+    await asyncio.wait({task}, timeout=20)
+    assert task.cancelled()
 
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.UNAUTHORIZED])
