@@ -13,8 +13,7 @@ from evalcore.judges.kinds import needs_model
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
-from evalcore.scoring.calls import CallFailed, Failure, Spend
-from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.calls import CallFailed, CircuitBreaker, Failure, Spend
 from evalcore.scoring.items import NO_ANSWER, REFERENCES, Item, says_nothing, workflows_once
 from evalcore.scoring.runner import Scorer, Scoring, evaluate
 

@@ -23,8 +23,7 @@ from evalcore.framing import MOST_TOKENS
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.registry.judge import Judge
-from evalcore.scoring.calls import PASSING, Bill, CallFailed, Failure, Model, Reply, Spend
-from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.calls import PASSING, Bill, CallFailed, CircuitBreaker, Failure, Model, Reply, Spend
 
 T = TypeVar("T")
 _PRINTING = "stamina.instrumentation._structlog"

@@ -23,8 +23,7 @@ from evalcore.judges.llm_judge import cache_key, later_key
 from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed, worst
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
-from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
-from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.calls import PASSING, CallFailed, CircuitBreaker, Failure, Model, Spend
 from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.stopping import heed_cancel

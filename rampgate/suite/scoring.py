@@ -14,8 +14,7 @@ from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
-from evalcore.scoring.calls import Failure, Spend
-from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.calls import CircuitBreaker, Failure, Spend
 from evalcore.scoring.items import Failed, Item
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.checks import AnswerCheck, Checked, Total

@@ -340,7 +340,7 @@ def mutate(event: Any, path: list[int], value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CODECS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     which=st.integers(0, 1),
     path=st.lists(st.integers(0, 12), min_size=1, max_size=4),

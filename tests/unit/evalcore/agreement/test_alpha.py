@@ -151,7 +151,7 @@ def test_a_scale_of_more_than_a_thousand_values_has_an_interval_too(level: Level
     assert low < (alpha(found, level) or 0) < high
     by_item = np.array(scores).reshape(-1, 2)
     by_hand = np.random.default_rng(5)
-    drawn = [by_item[by_hand.integers(0, 600, 600)] for _ in range(200)]
+    drawn = [by_item[by_hand.integers(0, 600, 600)] for _ in range(100)]
     values = [alpha(ratings(items, rows.ravel().tolist())[0], level) or 0.0 for rows in drawn]
     assert (low, high) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=0.03)
 

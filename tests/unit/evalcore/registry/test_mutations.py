@@ -107,14 +107,16 @@ sample:
 """
 
 
-def test_no_field_of_a_manifests_sample_is_wrong_in_silence() -> None:
+@pytest.mark.parametrize("count", [6 * A_FILE, pytest.param(0, marks=pytest.mark.slow, id="all")])
+def test_no_field_of_a_manifests_sample_is_wrong_in_silence(count: int) -> None:
     """What the gates of a rollout judge (PC5 §5.5) is an edit that shows, or it is caught."""
     files = kept_by_hand(FILES)
     raw = files.files[MANIFEST] + SAMPLE
     registry = Shipped(files.with_file(MANIFEST, raw))
     every = [one for one in yaml_mutants(MANIFEST, raw, ()) if one.field.startswith("sample")]
     assert len(every) > 250
-    assert list(escaped(every, registry)) == []
+    chosen = Random(f"sample{SEED}").sample(every, count or len(every))
+    assert list(escaped(chosen, registry)) == []
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from evalcore.scoring.answers import Scored, Unscored
-from evalcore.scoring.calls import Failure
-from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.calls import CircuitBreaker, Failure
 from evalcore.scoring.model_caller import CallLimits
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
 from tests.virtual_time import loop_time, virtual_time
