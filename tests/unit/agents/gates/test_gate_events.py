@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections import Counter
@@ -136,6 +137,33 @@ async def test_there_is_no_verdict_before_the_events_are_durable() -> None:
     assert (await world.decided()).gates
     assert len(world.model.calls) == calls, "answers are kept meanwhile"
     assert len(world.events.distinct()) == len(sample()) * len(JUDGES)
+
+
+async def test_of_a_gates_time_judges_have_what_the_candidates_answers_left() -> None:
+    class Timed:
+        in_order = False
+        given: float | None = None
+
+        @asynccontextmanager
+        async def begun(self, *_: Any) -> AsyncIterator[Timed]:
+            yield self
+
+        def take(self, tasks: Sequence[Task]) -> None: ...
+
+        async def ended(self, tasks: Sequence[Task], within: float | None) -> list[Judgement]:
+            self.given = within
+            return [Judgement(Scored(1.0)) for _ in tasks]
+
+    async def answered() -> Item:
+        await asyncio.sleep(0.2)
+        return Item("late", "offline", {"input": "how?", "output": "so"})
+
+    timed: Any = Timed()
+    scoring = JudgeScoring(timed, MemoryScoreEvents(), ManualClock())
+    waits = Item("late", "offline", {}, later=answered)
+    gate = AskingGate("r-1", Milestone.PRE_RAMP, "a", "v")
+    await scoring.score(gate, [registry().judge("ux_quality")], [waits], 60.0)
+    assert 30.0 < timed.given < 59.9
 
 
 async def test_what_judges_answered_before_a_gate_ran_out_of_time_is_told() -> None:
