@@ -26,6 +26,10 @@ def rig() -> Rig:
     return made
 
 
+async def nothing(trace_id: str) -> None:
+    """Stands for an Opik without traces."""
+
+
 def bare(rid: str = "r", **more: Any) -> dict[str, Any]:
     return {**named(rid), "trace_id": live_trace(rid)["trace_id"], **more}
 
@@ -144,9 +148,6 @@ async def test_a_gate_s_sample_has_the_completed_record_and_never_one_whose_seal
     await world.run(Kind.TRACE)
     scope = Scope("assistant", "v1", VERTICAL)
 
-    async def nothing(trace_id: str) -> None:
-        return None
-
     async def sample(forms: Any) -> list[dict[str, Any]]:
         traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, nothing, forms)
         window = await traces.window(scope, 86_400)
@@ -165,7 +166,7 @@ async def test_for_a_gate_quick_workflows_alone_are_no_sample_while_slow_ones_ru
     world = rig().world
     events = [bare(f"r{number}") for number in range(20)]
     quick, slow = events[:14], events[14:]
-    traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, None, FORMS)  # type: ignore[arg-type]
+    traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, nothing, FORMS)
     scope = Scope("assistant", "v1", VERTICAL)
 
     async def found() -> tuple[int, int, dict[str, int], str]:
@@ -195,7 +196,7 @@ async def test_for_a_request_without_a_vertical_young_traces_of_others_that_run_
     other["metadata"]["agent_version"] = "v1"
     world.send(Kind.TRACE, bare(), other)
     await world.run(Kind.TRACE)
-    traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, None, FORMS)  # type: ignore[arg-type]
+    traces = PooledTraces(world.store, world.log, world.topics["traces"], world.clock, nothing, FORMS)
 
     async def left(vertical: str | None) -> dict[str, int]:
         return dict((await traces.window(Scope("assistant", "v1", vertical), 86_400)).traffic.left_out)
