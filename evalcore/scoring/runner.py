@@ -306,6 +306,7 @@ class Scoring:
         """Look the questions up, by their tasks' places, and queue those to which there is no answer."""
         names = [name for name, _ in asked.values()]
         held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
+        heed_cancel()  # else it would wait for tasks that no one takes any more
         for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
             judge = self._tasks[place].judge
             known = answer is not None and not unconfirmed(judge, answer)

@@ -25,7 +25,7 @@ from tests.unit.evalcore.gates import gate_items
 from tests.unit.evalcore.gates.gate_items import items
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring import test_opik_metric
-from tests.unit.evalcore.scoring.scoring_rig import Model, down, scorer, tasks
+from tests.unit.evalcore.scoring.scoring_rig import DeafCache, Model, down, scorer, tasks
 from tests.unit.evalcore.verdict_inputs import registry, shipped
 
 TWO_OF_THREE = built({"rules/honesty.yaml": "confirmation: {asks: 3, failing: 2}"})
@@ -71,26 +71,9 @@ async def test_a_judge_without_confirmation_is_asked_once() -> None:
     assert (found.answer, len(model.calls)) == (Scored(0.0), 1)
 
 
-class DeafCache(MemoryScoreCache):
-    """A cache whose answer comes as its question is cancelled, as `asyncio.wait_for` in a Redis client may have it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked, self.cancelled = asyncio.Event(), False
-
-    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        if len(keys) == 1 and not self.cancelled:  # about a first answer's confirmation
-            self.asked.set()
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                self.cancelled = True
-        return await super().get_many(keys)
-
-
 async def test_a_scoring_whose_cancellation_a_client_swallows_ends() -> None:
     """A worker that gives a partition back waits for it: by the group's session, or it is taken out of the group."""
-    cache = DeafCache()
+    cache = DeafCache(lambda keys: keys == 1)  # about a first answer's confirmation
     task = asyncio.create_task(
         scorer(Model(replies(NO, NO)), cache).score("g", tasks(*map(str, range(200)), judge=JUDGE))
     )
@@ -99,6 +82,13 @@ async def test_a_scoring_whose_cancellation_a_client_swallows_ends() -> None:
     task.cancel()
     await asyncio.wait({task}, timeout=20)
     assert task.cancelled()
+
+
+async def test_a_scoring_that_waits_for_more_items_ends_though_a_client_swallows_its_cancellation() -> None:
+    cache = DeafCache(lambda keys: True)
+    async with asyncio.timeout(20), scorer(Model(), cache).begun("g") as scoring:
+        scoring.take(tasks("a"))
+        await cache.asked.wait()
 
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.UNAUTHORIZED])
