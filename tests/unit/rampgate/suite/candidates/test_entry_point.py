@@ -54,9 +54,15 @@ def answer(case):
         threading.Timer(0.05, os._exit, (5,)).start()
     return {"output": f"{said}!", "tool_calls": [], "asked": asked}
 
+LOOPS = []
+
 async def answer_later(case):
     await asyncio.sleep(0)
-    return case["input"]
+    LOOPS.append(asyncio.get_running_loop())
+    return f"{case['input']}, {len(set(LOOPS))} of {len(LOOPS)} loops"
+
+def wait_itself(case):
+    return asyncio.get_event_loop().run_until_complete(answer_later(case))
 
 def where(case):
     try:
@@ -109,8 +115,20 @@ def test_it_answers_case_after_case_in_one_process(folder: Path) -> None:
     assert second == {"output": "two!", "tool_calls": [], "asked": 2}
 
 
-def test_a_text_is_an_answer_and_a_coroutine_is_awaited(folder: Path) -> None:
-    assert asked(point(folder, "answer_later"), "a", "b") == [{"output": "a"}, {"output": "b"}]
+@pytest.mark.parametrize("function", ["answer_later", "wait_itself"])
+def test_a_text_is_an_answer_and_a_coroutine_is_awaited_in_one_loop_for_all_cases(folder: Path, function: str) -> None:
+    answers = asked(point(folder, function), "a", "b")
+    assert answers == [{"output": "a, 1 of 1 loops"}, {"output": "b, 1 of 2 loops"}]
+
+
+def test_a_synchronous_candidate_waits_for_no_import_of_asyncio(tmp_path: Path) -> None:
+    (tmp_path / "candidate.py").write_text("import sys\ndef answer(case): return str('asyncio' in sys.modules)")
+    assert asked(point(tmp_path), "a") == [{"output": "False"}]
+
+
+def test_a_coroutine_is_awaited_where_the_candidate_imports_no_asyncio(tmp_path: Path) -> None:
+    (tmp_path / "candidate.py").write_text("async def answer(case): return case['input']")
+    assert asked(point(tmp_path), "a") == [{"output": "a"}]
 
 
 def test_what_it_prints_breaks_no_answer(folder: Path) -> None:
