@@ -146,8 +146,8 @@ def registry(changes: Changes | None = None) -> Tree:
         if change is None:
             del files[name]
         else:
-            there = yaml.safe_load(REGISTRY[name]) if name in REGISTRY else None
-            files[name] = _dumped(_laid_over(there, yaml.safe_load(change)))
+            there = _loaded(REGISTRY[name]) if name in REGISTRY else None
+            files[name] = _dumped(_laid_over(there, _loaded(change)))
     return Tree(ROOT, files)
 
 
@@ -162,7 +162,11 @@ def _corpus(changes: tuple[tuple[str, str | None], ...], today: date) -> tuple[R
 
 @cache
 def _written() -> dict[str, bytes]:
-    return {name: _dumped(yaml.safe_load(text)) for name, text in REGISTRY.items()}
+    return {name: _dumped(_loaded(text)) for name, text in REGISTRY.items()}
+
+
+def _loaded(text: str) -> Any:
+    return yaml.load(text, yaml.CSafeLoader)  # ten times as fast as `safe_load`, for thousands of tests
 
 
 def _dumped(data: Any) -> bytes:
@@ -181,7 +185,7 @@ def _laid_over(data: Any, change: Any) -> Any:
     return out
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """No anchors: our reader refuses them."""
 
     def ignore_aliases(self, data: Any) -> bool:
