@@ -31,7 +31,7 @@ from streams.retry import Retry, logged
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
-LOOK_MS = 200
+LOOK_MS = 500
 PARKED = 5_000
 """Records of a partition that may be parked; with so many, no more of it is read until one of them is done."""
 PARKED_SECONDS = 5.0

@@ -263,7 +263,7 @@ def _settings(replication: int) -> dict[str, str]:
         "group.min.session.timeout.ms": "1000",
         # A killed node's partitions move after this long; the default of 9 s only makes fault runs longer.
         "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "500",
+        "broker.heartbeat.interval.ms": "1000",
         # An idle controller writes nothing; by default two records a second, a third of what an idle node computes.
         "metadata.max.idle.interval.ms": "0",
         # Tests write records dated long ago, which the default of 7 days would delete under them.
