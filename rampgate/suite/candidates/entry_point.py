@@ -34,8 +34,12 @@ class _Runner:
     writer: asyncio.StreamWriter
 
     async def stop(self) -> None:
-        self.writer.close()
-        await self.started.kill()
+        # While it runs, what it has started is found as its child, also without an environment. At the end of its
+        # cases it would end, and leave that to init.
+        try:
+            await self.started.kill()
+        finally:
+            self.writer.close()
 
 
 class _Lost(Exception):

@@ -14,6 +14,7 @@ import pytest
 
 from rampgate.suite.candidates.command import CommandCandidate
 from rampgate.suite.candidates.entry_point import EntryPointCandidate
+from rampgate.suite.candidates.processes import Started
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found by /proc")
 LEAVES = """
@@ -94,6 +95,20 @@ def test_what_an_entry_point_left_in_a_session_of_its_own_ends_with_its_process(
 
     asyncio.run(asked())
     assert not runs(file)
+
+
+def test_what_a_process_has_started_is_looked_for_before_it_may_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no environment is found as a child alone, while its parent runs."""
+    kill = Started.kill
+
+    async def kill_later(started: Started) -> None:
+        await asyncio.sleep(0.3)  # on a busy machine the process ends meanwhile, once its channel is closed
+        await kill(started)
+
+    monkeypatch.setattr(Started, "kill", kill_later)
+    test_what_an_entry_point_left_in_a_session_of_its_own_ends_with_its_process(folder, "without_environment")
 
 
 def test_what_other_cases_started_goes_on(folder: Path) -> None:
