@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from agents.codec import TraceFacts
-from agents.keys import Key
-from agents.newcomers import Newcomers
 from schemas.dead_letters import DeadLetter, Record, Sealing, keyless
 from schemas.outcomes import Cause
+
+if TYPE_CHECKING:
+    from agents.codec import TraceFacts
+    from agents.keys import Key
+    from agents.newcomers import Newcomers
 
 
 class StateLost(Exception):
@@ -213,5 +215,5 @@ class Ports:
     records: Records
     traces: Traces
     clock: Clock
-    newcomers: Newcomers = field(default_factory=Newcomers)
+    newcomers: Newcomers
     sealing: Sealing = keyless

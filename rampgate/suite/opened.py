@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from evalcore.gates.golden import OF_ANSWERS
 from evalcore.registry.judge import Judge
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.console import Failure
+from rampgate.input_files import content
 from rampgate.settings import Settings
 from rampgate.store.place import Place, place_of
 from rampgate.store.sqlite_file import STORE
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = ".rampgate"
 """Beside the suite's file: its store, and results without another place."""
+_QUERIES: Final = re.compile(rb"^[\"']?queries[\"']?\s*:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,9 @@ def open_suite(
 def suite_in(settings: Settings, path: Path, proposed: Path | None = None) -> Suite:
     """Returns the suite of its own file, with its cases from Opik where they are a dataset, or of an agent's spec.
     Raises BadFile and Failure."""
-    from rampgate.suite.spec_files import is_spec, open_spec
-
     if is_spec(path):
+        from rampgate.suite.spec_files import open_spec
+
         return open_spec(path, proposed=proposed).suite
 
     def fetched(file: SuiteFile) -> Iterable[Placed]:
@@ -81,6 +84,11 @@ def suite_in(settings: Settings, path: Path, proposed: Path | None = None) -> Su
         return dataset_cases(settings, file)
 
     return read_suite(path, fetched, proposed)
+
+
+def is_spec(path: Path) -> bool:
+    """Says whether the file is an agent's spec, and no suite's own file."""
+    return path.is_file() and _QUERIES.search(content(path)) is not None
 
 
 def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:

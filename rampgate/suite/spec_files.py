@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from schemas.specs import AgentSpec, GoldenQuery, SpecCandidate
 
 SCORE: Final = "correctness"
-_QUERIES: Final = re.compile(rb"^[\"']?queries[\"']?\s*:", re.MULTILINE)
 _NO_WORD: Final = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -75,11 +74,6 @@ class LoadedSpec:
             cases=Cases(file=self.path.name), samples=1, score=SCORE,
         )  # fmt: skip
         return suite_of(file, self.path, [_case(one, spec, self.ensemble) for one in spec.queries], self.theirs)
-
-
-def is_spec(path: Path) -> bool:
-    """Says whether the file is an agent's spec, and no suite's own file."""
-    return path.is_file() and _QUERIES.search(content(path)) is not None
 
 
 def open_spec(path: Path, ensemble: float | None = None, proposed: Path | None = None) -> LoadedSpec:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from agents.codec import TraceFacts
 from agents.join.due_turns import revisit
 from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
+from agents.newcomers import Newcomers
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.signals import THUMBS
@@ -36,6 +37,6 @@ async def test_a_trace_that_arrives_during_a_search_is_still_asked_for_its_judge
         async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
             return set(turns)
 
-    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), MemoryLog(), Traces(), clock)
+    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), MemoryLog(), Traces(), clock, Newcomers())
     await revisit(["r"], ports, Policy(), Topics())
     assert decode_turn(store.values["t2:r"][0]).judged == 1

@@ -159,6 +159,7 @@ def interleave(world: World, random: Random) -> None:
             for port in (ports.store, ports.scores, ports.dead_letters, ports.records, ports.traces)
         ),
         ports.clock,
+        ports.newcomers,
     )
 
 

@@ -17,6 +17,7 @@ from agents.join.due_turns import revisit
 from agents.join.step_data import Report
 from agents.join.turn import Turn, decode_turn
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, FOREVER, turn_key
+from agents.newcomers import Newcomers
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.outcomes import Kind
@@ -47,7 +48,7 @@ class World:
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
         self.traces.scores = self.scores
-        self.ports = Ports(self.store, self.scores, self.letters, self.log, self.traces, self.clock)
+        self.ports = Ports(self.store, self.scores, self.letters, self.log, self.traces, self.clock, Newcomers())
 
     # What producers and time do.
 

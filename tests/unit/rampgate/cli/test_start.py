@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,11 +73,15 @@ def test_help_loads_nothing_that_commands_need_to_run(words: tuple[str, ...]) ->
 LATER = ("aiohttp", "boto3", "botocore", "faust", "google", "jsonschema", "litellm", "numpy", "opik", "redis", "scipy")
 
 
-def test_a_run_of_a_suite_loads_what_only_some_runs_need_when_they_need_it() -> None:
+def test_a_run_of_a_suite_loads_what_only_some_runs_need_when_they_need_it(tmp_path: Path) -> None:
     """A run that finds everything kept is mostly its start: two in three of its seconds were such modules."""
-    loading = "import sys, rampgate.suite.run; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", loading], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {name.split(".")[0] for name in done.stdout.split()} & set(LATER) == set()
+    words = ["suite", "run", "examples/suite/suite.yaml", "--plan", "--store", str(tmp_path / "store.db")]
+    command = [sys.executable, "-c", PROGRAM, *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.partition("loaded:")[2].split())
+    assert "rampgate.suite.runs.session" in loaded
+    assert {name.split(".")[0] for name in loaded} & set(LATER) == set()
+    assert loaded & {"agents.codec", "evalcore.specs.reading", "evalcore.trajectory.langgraph"} == set()
 
 
 def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from agents import traces
 from agents.gates.ports import GatePorts, Item, Sample
 from agents.join.batches import Batch, handle
 from agents.keys import FOREVER
+from agents.newcomers import Newcomers
 from agents.policy import Policy
 from agents.ports import Ports
 from agents.ramp_steps import answer
@@ -100,7 +101,7 @@ def event(clock: ManualClock, place: int, version: str = "v2", **more: Any) -> d
 async def come(store: Any, clock: Any, records: Sequence[Mapping[str, Any]], first: int = 0) -> None:
     """Bring records of traces into the state, as a worker does; the first lies at that place of the topic."""
     nothing: Any = None
-    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), nothing, nothing, clock)
+    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), nothing, nothing, clock, Newcomers())
     batch = Batch("brought", 0, first, [Rec(encode(one), "brought", 0, at) for at, one in enumerate(records, first)])
     await store.start_at(batch.watermark_key, b"0", FOREVER, b"")
     decoded = traces.AGENT.decode(batch.records, clock.now_ms(), Policy())
