@@ -7,12 +7,12 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.fault.hostile_day.load import Load
 from tests.fault.hostile_day.parts import Parts
-from tests.fault.hostile_day.schedule import LEADERS, Fault, schedule
+from tests.fault.hostile_day.schedule import LEADERS, LOSSES, Fault, schedule
 from tests.fault.ledger.claims import conservation, false_claims
 from tests.fault.ledger.kafka_log import KafkaLog
 from tests.fault.ledger.ledger import Found, differences, look
@@ -166,10 +166,11 @@ def _stream(plan: Plan, parts: Parts, faults: Iterator[Fault], numbers: range, o
         parts.heal()
         load.rest()
         quiet = time.monotonic()
-        left, found = _settle(plan, parts, log, load)
+        lossy = not LOSSES.isdisjoint(outcome.struck)
+        left, found = _settle(plan, parts, log, load, lossy=lossy)
         if not left:
             load.ask_of_all(number)
-            left, found = _settle(plan, parts, log, load)
+            left, found = _settle(plan, parts, log, load, lossy=lossy)
         took = f"{quiet - began:.0f} s of faults, exact after {time.monotonic() - quiet:.1f} s"
         if left:
             failed = True
@@ -183,8 +184,9 @@ def _stream(plan: Plan, parts: Parts, faults: Iterator[Fault], numbers: range, o
     outcome.records += load.sent.total()
 
 
-def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load) -> tuple[list[str], Found | None]:
-    """What still differs after the plan's patience; nothing once two looks in a row were exact."""
+def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load, *, lossy: bool) -> tuple[list[str], Found | None]:
+    """What still differs after the plan's patience; nothing once two looks in a row were exact. `lossy`: Redis has lost
+    something on this day."""
     began = time.monotonic()
     deadline, told = began + plan.patience, began
     exact, left, found = 0, ["nothing was looked at"], None
@@ -195,6 +197,7 @@ def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load) -> tuple[list[s
             continue
         try:
             found = look(log, parts.prefix, parts.group, parts.opik.url, (), load.sent, load.unsure)
+            found = replace(found, drawn_again=lossy)
             left = [*differences(found), *false_claims(found, conservation(parts.url()))]
         except Exception as error:
             left = [f"the ledger can't be read: {type(error).__name__}: {error}"]

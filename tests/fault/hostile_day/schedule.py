@@ -35,6 +35,8 @@ KINDS: dict[str, tuple[int, float, float]] = {
 LATE = (2.2, 5.0)
 """Above the workers' timeout of a call to Opik, which is two seconds."""
 GAP = (0.3, 1.4)
+LOSSES = frozenset(("empty Redis", "put an older copy of Redis back", "kill Redis, which comes back empty"))
+"""What takes from Redis what it had."""
 LEADERS = ("change leaders", "move leaders back")
 
 

@@ -54,6 +54,8 @@ class Found:
     expected: Expectation
     events: Sequence[Record] = ()
     """Judges' scores."""
+    drawn_again: bool = False
+    """Whether Redis has lost samples, so that a gate under way may have drawn another one."""
 
     @property
     def summary(self) -> str:
@@ -105,7 +107,7 @@ def differences(found: Found) -> list[str]:
         *_of_scores(found.expected, found.scores),
         *_of_letters(found),
         *_of_verdicts(found.expected, found.verdicts),
-        *sample_differences(found.records, found.verdicts, found.events),
+        *sample_differences(found.records, found.verdicts, found.events, drawn_again=found.drawn_again),
     ]
 
 

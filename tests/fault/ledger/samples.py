@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from tests.fault.ledger.expectation import said_again
@@ -25,6 +26,8 @@ POOL = 600
 HOUR = 3_600.0
 SLACK = 5.0
 """Seconds by which what ends or becomes too old just now may count either way."""
+Draw = set[tuple[str, str]]
+"""(turn, trace) of each item that judges were shown at once."""
 REASONS = frozenset(("record_not_come", "dead_lettered", "not_ended", "beyond_pool"))
 
 
@@ -97,14 +100,15 @@ def _place_bad(found: Traffic, record: Record, asked: Request) -> None:
 
 
 def sample_differences(
-    records: Sequence[Record], verdicts: Iterable[Record], events: Iterable[Record]
+    records: Sequence[Record], verdicts: Iterable[Record], events: Iterable[Record], *, drawn_again: bool = False
 ) -> Iterator[str]:
-    """One line for each. `events` are judges' scores."""
+    """One line for each. `events` are judges' scores. `drawn_again`: the store lost samples, so that a gate under way
+    may have drawn another one."""
     asked: dict[str, tuple[Request, int]] = {}
     for record in records:
         if record.topic == "ramp-steps" and isinstance(request := read(record.topic, record.value), Request):
             asked.setdefault(request.request, (request, record.timestamp))
-    shown = _shown(events)
+    draws = _draws(events)
     for record in verdicts:
         verdict: dict[str, Any] = json.loads(record.value or b"")
         name, sample = verdict["request_id"], verdict["sample"]
@@ -113,25 +117,25 @@ def sample_differences(
         request, sent = asked[name]
         if sample is not None:
             yield from (f"{name}: {line}" for line in _of_sums(sample))
-            yield from (f"{name}: {line}" for line in _of_items(sample, shown.get(name, Counter())))
+            shown, wrong = _judged(sample, draws.get(name, []), drawn_again=drawn_again)
+            yield from (f"{name}: {line}" for line in wrong)
         if name.startswith(CLOSING):
             if sample is None:
                 yield f"{name}: the verdict has no sample"
                 continue
             must = traffic(records, request, sent)
-            yield from (f"{name}: {line}" for line in _of_closing(must, sample, shown.get(name, Counter())))
+            yield from (f"{name}: {line}" for line in _of_closing(must, sample, shown))
 
 
-def _shown(events: Iterable[Record]) -> Mapping[str, Counter[tuple[str, str]]]:
-    """By request: (turn, trace) of each item that judges were shown, with how many judges; each event counts once."""
-    found: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    seen: set[str] = set()
+def _draws(events: Iterable[Record]) -> Mapping[str, Sequence[Draw]]:
+    """By request what judges were shown. A gate puts out all its answers at one moment, and again where it met an
+    outage behind them."""
+    found: defaultdict[str, defaultdict[str, Draw]] = defaultdict(lambda: defaultdict(set))
     for record in events:
         event = json.loads(record.value or b"{}")
-        if event.get("source") == "gate" and event["event_id"] not in seen:
-            seen.add(event["event_id"])
-            found[event["request_id"]][event["response_id"], event["trace_id"]] += 1
-    return found
+        if event.get("source") == "gate":
+            found[event["request_id"]][event["at"]].add((event["response_id"], event["trace_id"]))
+    return {request: [*moments.values()] for request, moments in found.items()}
 
 
 def _of_sums(sample: Mapping[str, Any]) -> Iterator[str]:
@@ -148,16 +152,31 @@ def _of_sums(sample: Mapping[str, Any]) -> Iterator[str]:
         yield f"its size is {sample['size']}, and {sample['pooled']} are pooled"
 
 
-def _of_items(sample: Mapping[str, Any], shown: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Judges were shown as many items as the sample says, each turn once. A gate out of time asks no judge."""
-    if shown and len(shown) != sample["size"]:
-        yield f"judges were shown {len(shown)} items, and the sample's size is {sample['size']}"
+def _judged(sample: Mapping[str, Any], draws: Sequence[Draw], *, drawn_again: bool) -> tuple[Draw, list[str]]:
+    """What judges were shown of the sample, and what is wrong of it: it is the sample by its fingerprint and its size,
+    has each turn once, and they were shown no other. A gate out of time asks no judge."""
+    named = [draw for draw in draws if _fingerprint(draw) == sample["fingerprint"]]
+    shown = named[0] if named else Draw().union(*draws)
+    wrong = []
+    if draws and not named:
+        wrong.append(f"judges were shown {[len(draw) for draw in draws]} items, and none of these is the sample")
+    if draws and len(shown) != sample["size"]:
+        wrong.append(f"judges were shown {len(shown)} items, and the sample's size is {sample['size']}")
+    other = Draw().union(*draws) - shown
+    if other and not drawn_again:
+        wrong.append(f"judges were shown {len(other)} items that are not in the sample")
     twice = [turn for turn, traces in Counter(turn for turn, _ in shown).items() if traces > 1]
     if twice:
-        yield f"{len(twice)} turns were shown by several traces, such as {twice[0]}"
+        wrong.append(f"{len(twice)} turns were shown by several traces, such as {twice[0]}")
+    return shown, wrong
 
 
-def _of_closing(must: Traffic, sample: Mapping[str, Any], shown: Counter[tuple[str, str]]) -> Iterator[str]:
+def _fingerprint(draw: Draw) -> str:
+    """As the contracts have it: of the traces' ids, in any order."""
+    return sha256("\n".join(sorted(trace.replace("-", "") for _, trace in draw)).encode()).hexdigest()[:32]
+
+
+def _of_closing(must: Traffic, sample: Mapping[str, Any], shown: Draw) -> Iterator[str]:
     now = datetime.fromisoformat(sample["frozen_at"]).timestamp()
     since = now - sample["window_seconds"]
     pooled = {turn: trace for turn, (ended, trace) in must.ended.items() if since + SLACK < ended}

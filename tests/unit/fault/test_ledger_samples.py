@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -54,6 +56,10 @@ def records(topic: str, contents: list[dict[str, Any]], sent: int) -> list[Recor
     return [Record(topic, 0, offset, b"k", value, (), sent) for offset, value in enumerate(values)]
 
 
+def fingerprint(traces: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(name.replace("-", "") for name in traces)).encode()).hexdigest()[:32]
+
+
 @dataclass
 class Run:
     """A run as it must be, and what a test changes of it."""
@@ -71,16 +77,21 @@ class Run:
         ]
     )  # fmt: skip
 
-    def differences(self) -> list[str]:
+    draws: list[list[tuple[str, str]]] = field(default_factory=list)
+    """What judges were shown in each try; without any, `shown` in one. The verdict is of `shown`."""
+
+    def differences(self, *, drawn_again: bool = False) -> list[str]:
         log = records("traces", TRACES, 1) + records("thumbs", THUMBS, 1) + records("ramp-steps", [REQUEST], 2)
         log += records("traces", [trace("later", -1.0)], 3)
         events = [
             {"source": "gate", "request_id": "closing-1", "event_id": f"{judge}/{turn}/{one}", "response_id": turn,
-             "trace_id": one}
-            for turn, one in self.shown for judge in ("a", "b")
+             "trace_id": one, "at": at(1 + try_)}
+            for try_, draw in enumerate(self.draws or [self.shown]) for turn, one in draw for judge in ("a", "b")
         ]  # fmt: skip
-        verdict = {"request_id": "closing-1", "sample": self.sample}
-        return list(sample_differences(log, records("verdicts", [verdict], 4), records("judge-scores", events, 4)))
+        sample = self.sample and {"fingerprint": fingerprint(name for _, name in self.shown), **self.sample}
+        verdict = {"request_id": "closing-1", "sample": sample}
+        verdicts, scores = records("verdicts", [verdict], 4), records("judge-scores", events, 4)
+        return list(sample_differences(log, verdicts, scores, drawn_again=drawn_again))
 
 
 def test_a_sample_as_it_must_be_has_no_difference() -> None:
@@ -132,6 +143,22 @@ def test_what_judges_were_shown_wrongly_is_a_difference(shown: list[tuple[str, s
     run = Run()
     run.shown = [one for one in run.shown if one[0] != "twice"] + shown
     assert any(says in line for line in run.differences()), run.differences()
+
+
+def test_judges_may_be_shown_the_sample_twice_and_another_one_only_where_the_store_lost_the_first() -> None:
+    run = Run()
+    run.draws = [run.shown, run.shown]
+    assert run.differences() == []
+    run.draws = [[*run.shown, ("r9", "trace-r9")], run.shown]
+    assert run.differences() == ["closing-1: judges were shown 1 items that are not in the sample"]
+    assert run.differences(drawn_again=True) == []
+
+
+def test_judges_were_shown_the_verdicts_sample_whole_also_where_the_store_lost_the_first() -> None:
+    run = Run()
+    run.draws = [[*run.shown[:-1], ("r9", "trace-r9")], run.shown[1:]]
+    found = run.differences(drawn_again=True)
+    assert found[0] == "closing-1: judges were shown [10, 9] items, and none of these is the sample"
 
 
 def test_a_closing_request_without_a_sample_is_a_difference() -> None:
