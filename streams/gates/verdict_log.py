@@ -337,7 +337,7 @@ class VerdictLog:
             self._fenced = None
         self._topic_id = self._topic_id or ids.get(self.topic, "")
         following = self._next  # another one as soon as the topic is another one
-        async with started(make_consumer(self.access, isolation_level="read_committed")) as consumer:
+        async with started(make_consumer(self.access)) as consumer:
             assigned: list[TopicPartition] = []
             while following is self._next:
                 heed_cancel()

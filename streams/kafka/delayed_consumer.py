@@ -31,7 +31,7 @@ from streams.retry import Retry, logged
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
-LOOK_MS = 500
+LOOK_MS = 200
 PARKED = 5_000
 """Records of a partition that may be parked; with so many, no more of it is read until one of them is done."""
 PARKED_SECONDS = 5.0
@@ -124,7 +124,6 @@ class DelayedConsumer(ConsumerRebalanceListener):
             group_id=self._group,
             session_timeout_ms=round(self._session * 1000),
             heartbeat_interval_ms=round(self._session * 1000 / 6),
-            fetch_max_wait_ms=LOOK_MS,
         )
         try:
             consumer.subscribe(list(self._handlers), listener=self)
