@@ -130,9 +130,10 @@ class Scorer:
         while True:
             if (known := self.answered.at_hand(name)) is not None:
                 return known, True
-            flight = self._flights.get(name)
-            mine = flight is None
-            if flight is None:
+            flight, mine = self._flights.get(name), False
+            # One that has just ended is dropped a moment later, and a wait for it would be none: no one else would run.
+            if flight is None or flight.call.done():
+                mine = True
                 call = asyncio.create_task(self._fly(gate, task, name, asked))
                 flight = self._flights[name] = _Flight(call)
                 call.add_done_callback(partial(self._landed, name))

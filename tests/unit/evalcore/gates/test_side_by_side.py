@@ -208,6 +208,15 @@ async def test_in_whatever_order_answers_come_the_verdict_is_that_of_the_answers
     assert as_they_come.document()["evidence"]["judged"] == at_hand.document()["evidence"]["judged"]
 
 
+@virtual_time
+async def test_what_was_judged_ahead_is_no_question_twice() -> None:
+    model, spend = Model(), Spend()
+    said = {identity(row, n): {"output": f"so {n}"} for n, row in enumerate(rows(10))}
+    waits = {name: Pending(partial(asyncio.sleep, 1.0, found)) for name, found in said.items()}
+    await gate_run(waits, model, rows(10), spend=spend)
+    assert spend.questions == len(model.busy)
+
+
 @pytest.mark.parametrize("scored", [True, False], ids=["a model", "no model"])
 @virtual_time
 async def test_what_an_answer_costs_in_the_end_is_one_ask(scored: bool) -> None:

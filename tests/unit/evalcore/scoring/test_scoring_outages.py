@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from evalcore.judges.evaluator import Evaluation
 from evalcore.scoring.answers import Scored, Unscored
-from evalcore.scoring.calls import CircuitBreaker, Failure
-from evalcore.scoring.model_caller import CallLimits
-from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
+from evalcore.scoring.calls import CallFailed, CircuitBreaker, Failure, Spend
+from evalcore.scoring.model_caller import CallLimits, GateCalls
+from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, Model, asked, down, many, scorer, tasks
 from tests.virtual_time import loop_time, virtual_time
 from tests.waiting import come
 
@@ -65,6 +66,25 @@ async def test_a_gate_whose_patience_is_over_does_not_end_anothers() -> None:
     second = asyncio.create_task(ours.score("second", tasks("a")))
     assert [one.failure for one in await first] == [Failure.UNAVAILABLE]
     assert [one.answer for one in await second] == [Scored(4.0)]
+
+
+@pytest.mark.timeout(10)
+async def test_who_asks_in_the_moment_in_which_anothers_call_fails_asks_itself_and_holds_up_no_one() -> None:
+    """The call has ended, and is still the one under way: to wait for it would be a loop without a pause."""
+    ours = scorer(model := Model())
+    (task,) = tasks("a")
+
+    def ask(gate: str, calls: int | None) -> asyncio.Task[tuple[Evaluation | CallFailed, bool]]:
+        return asyncio.create_task(ours.judge(GateCalls(gate, Spend(calls), ours.breaker()), task, "q", asked()))
+
+    first = ask("spent", 0)
+    await asyncio.sleep(0)  # it makes its call, which fails in the moment in which the other one begins
+    second = ask("g", None)
+    failed, _ = await first
+    assert isinstance(failed, CallFailed)
+    assert failed.kind is Failure.OVER_LIMIT
+    assert isinstance((await second)[0], Evaluation)
+    assert len(model.calls) == 1
 
 
 @virtual_time
