@@ -172,7 +172,7 @@ def _judged(sample: Mapping[str, Any], draws: Sequence[Draw], *, drawn_again: bo
 
 
 def _fingerprint(draw: Draw) -> str:
-    """As the contracts have it: of the traces' ids, in any order."""
+    """As verdicts have it: of the traces' ids, in any order."""
     return sha256("\n".join(sorted(trace.replace("-", "") for _, trace in draw)).encode()).hexdigest()[:32]
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from evalcore.scoring.sampling import fingerprint
 from tests.fault.ledger.kafka_log import Record
 from tests.fault.ledger.samples import sample_differences
 
@@ -56,10 +55,6 @@ def records(topic: str, contents: list[dict[str, Any]], sent: int) -> list[Recor
     return [Record(topic, 0, offset, b"k", value, (), sent) for offset, value in enumerate(values)]
 
 
-def fingerprint(traces: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(name.replace("-", "") for name in traces)).encode()).hexdigest()[:32]
-
-
 @dataclass
 class Run:
     """A run as it must be, and what a test changes of it."""
@@ -88,7 +83,10 @@ class Run:
              "trace_id": one, "at": at(1 + try_)}
             for try_, draw in enumerate(self.draws or [self.shown]) for turn, one in draw for judge in ("a", "b")
         ]  # fmt: skip
-        sample = self.sample and {"fingerprint": fingerprint(name for _, name in self.shown), **self.sample}
+        sample = self.sample and {
+            "fingerprint": fingerprint(name.replace("-", "") for _, name in self.shown),
+            **self.sample,
+        }
         verdict = {"request_id": "closing-1", "sample": sample}
         verdicts, scores = records("verdicts", [verdict], 4), records("judge-scores", events, 4)
         return list(sample_differences(log, verdicts, scores, drawn_again=drawn_again))

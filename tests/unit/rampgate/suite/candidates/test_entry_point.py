@@ -126,6 +126,13 @@ def test_a_synchronous_candidate_waits_for_no_import_of_asyncio(tmp_path: Path) 
     assert asked(point(tmp_path), "a") == [{"output": "False"}]
 
 
+def test_a_dict_that_answers_to_every_name_is_no_coroutine(tmp_path: Path) -> None:
+    (tmp_path / "candidate.py").write_text(
+        "class Answer(dict):\n    __getattr__ = dict.get\ndef answer(case): return Answer(output='so')"
+    )
+    assert asked(point(tmp_path), "a") == [{"output": "so"}]
+
+
 def test_a_coroutine_is_awaited_where_the_candidate_imports_no_asyncio(tmp_path: Path) -> None:
     (tmp_path / "candidate.py").write_text("async def answer(case): return case['input']")
     assert asked(point(tmp_path), "a") == [{"output": "a"}]
